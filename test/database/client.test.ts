@@ -2,11 +2,12 @@ import { createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, test as anyTest, beforeAll, describe, expect } from 'vitest';
 import { connectDatabase, type Database, type Executor } from '../../src/database/client.ts';
 import { CommitUnknown, isDatabaseUnavailable, TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import type { Selection } from '../../src/database/statement.ts';
 import { query } from '../support/database-server.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { startProxy, type TcpProxy } from '../support/proxy.ts';
 import { listenOn } from '../support/raw-http.ts';
 import { createDatabase } from '../support/service.ts';
@@ -21,22 +22,18 @@ beforeAll(async () => {
 });
 afterAll(() => drop());
 
-/** A database behind a proxy of its own, closed in any case. */
-async function withDatabase<Result>(
-  work: (database: Database, proxy: TcpProxy) => Promise<Result>,
-  parameters: Record<string, string> = {},
-): Promise<Result> {
-  const proxy = await startProxy(url);
-  const through = new URL(proxy.through(url));
-  for (const [name, value] of Object.entries(parameters)) through.searchParams.set(name, value);
-  const database = connectDatabase(through.href, log);
-  try {
-    return await work(database, proxy);
-  } finally {
-    await database.close();
-    await proxy.close();
-  }
-}
+/** `database` is reached through `proxy`. */
+const test = anyTest
+  .extend('proxy', async ({ onTestFinished }) => {
+    const proxy = await startProxy(url);
+    onTestFinished(() => proxy.close());
+    return proxy;
+  })
+  .extend('database', ({ proxy, onTestFinished }) => {
+    const database = connectDatabase(proxy.through(url), log);
+    onTestFinished(() => database.close());
+    return database;
+  });
 
 let names = 0;
 const newName = () => `mark ${++names}`;
@@ -68,7 +65,7 @@ async function timed(promise: Promise<unknown>): Promise<{ error: unknown; milli
 const raise = (code: string) => sql.raw(`do $$ begin raise exception 'injected' using errcode = '${code}'; end $$`);
 
 describe('a transaction', () => {
-  test.each<[what: string, disturb: (executor: Executor, proxy: TcpProxy) => unknown]>([
+  test.for<[what: string, disturb: (executor: Executor, proxy: TcpProxy) => unknown]>([
     ['a serialisation failure', executor => executor.execute(raise('40001'))],
     ['a conflict with a row that appeared meanwhile', executor => executor.execute(raise('23505'))],
     ['another one has overtaken it', () => Promise.reject(new TransactionOvertaken())],
@@ -91,57 +88,52 @@ describe('a transaction', () => {
         await executor.execute(sql`select 1`);
       },
     ],
-  ])('is repeated after this, with one effect: %s', async (_, disturb) => {
-    await withDatabase(async (database, proxy) => {
-      const name = newName();
-      let tried = 0;
-      await database.transaction(async executor => {
+  ])('is repeated after this, with one effect: %s', async ([, disturb], { database, proxy }) => {
+    const name = newName();
+    let tried = 0;
+    await database.transaction(async executor => {
+      tried += 1;
+      await executor.execute(sql`insert into marks values (${name})`);
+      if (tried === 1) await disturb(executor, proxy);
+    });
+    expect(tried).toBe(2);
+    expect(await count(database, name)).toBe(1);
+  });
+
+  test('is given up after four tries', async ({ database }) => {
+    let tried = 0;
+    const { error } = await timed(
+      database.transaction(async executor => {
         tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        if (tried === 1) await disturb(executor, proxy);
-      });
-      expect(tried).toBe(2);
-      expect(await count(database, name)).toBe(1);
-    });
+        await executor.execute(raise('40001'));
+      }),
+    );
+    expect(isDatabaseUnavailable(error)).toBe(true);
+    expect(tried).toBe(4);
   });
 
-  test('is given up after four tries', async () => {
-    await withDatabase(async database => {
-      let tried = 0;
-      const { error } = await timed(
-        database.transaction(async executor => {
-          tried += 1;
-          await executor.execute(raise('40001'));
-        }),
-      );
-      expect(isDatabaseUnavailable(error)).toBe(true);
-      expect(tried).toBe(4);
+  test('is rolled back and not repeated after a defect, and keeps its connection', async ({ database, proxy }) => {
+    const name = newName();
+    let tried = 0;
+    const failing = database.transaction(async executor => {
+      tried += 1;
+      await executor.execute(sql`insert into marks values (${name})`);
+      throw new Error('a defect');
     });
+    await expect(failing).rejects.toThrow('a defect');
+    await database.transaction(executor => executor.execute(sql`select 1`));
+    expect(tried).toBe(1);
+    expect(proxy.connections).toBe(1);
+    expect(await count(database, name)).toBe(0);
   });
 
-  test('is rolled back and not repeated after a defect, and keeps its connection', async () => {
-    await withDatabase(async (database, proxy) => {
-      const name = newName();
-      let tried = 0;
-      const failing = database.transaction(async executor => {
-        tried += 1;
-        await executor.execute(sql`insert into marks values (${name})`);
-        throw new Error('a defect');
-      });
-      await expect(failing).rejects.toThrow('a defect');
-      await database.transaction(executor => executor.execute(sql`select 1`));
-      expect(tried).toBe(1);
-      expect(proxy.connections).toBe(1);
-      expect(await count(database, name)).toBe(0);
-    });
-  });
-
-  test.each<[what: string, disturb: (proxy: TcpProxy) => void, saved: number]>([
+  test.for<[what: string, disturb: (proxy: TcpProxy) => void, saved: number]>([
     ['the reply to it was lost', proxy => proxy.loseReplyTo('commit\0'), 1],
     ['it did not arrive', proxy => proxy.cut(), 0],
     ['it did not arrive, although the server still waits for it', proxy => proxy.abandon(), 0],
-  ])('is neither repeated nor called done if it is cut off at the commit: %s', async (_, disturb, saved) => {
-    await withDatabase(async (database, proxy) => {
+  ])(
+    'is neither repeated nor called done if it is cut off at the commit: %s',
+    async ([, disturb, saved], { database, proxy }) => {
       const name = newName();
       let tried = 0;
       const { error } = await timed(
@@ -154,175 +146,143 @@ describe('a transaction', () => {
       expect(error).toBeInstanceOf(CommitUnknown);
       expect([tried, isDatabaseUnavailable(error)]).toEqual([1, true]);
       expect(await count(database, name)).toBe(saved);
-    });
-  });
+    },
+  );
 });
 
 describe('a read', () => {
-  test('is repeated if the connection breaks', async () => {
-    await withDatabase(async (database, proxy) => {
-      await database.read(now, {});
-      const sleeping = database.read(selectionOf('sleep', 'select pg_sleep(0.2)'), {});
-      setTimeout(() => proxy.cut(), 50);
-      expect(await sleeping).toHaveLength(1);
-      expect(proxy.connections).toBe(2);
-    });
+  test('is repeated if the connection breaks', async ({ database, proxy }) => {
+    await database.read(now, {});
+    const sleeping = database.read(selectionOf('sleep', 'select pg_sleep(0.2)'), {});
+    setTimeout(() => proxy.cut(), 50);
+    expect(await sleeping).toHaveLength(1);
+    expect(proxy.connections).toBe(2);
   });
 
-  test('shares one connection with all other reads', async () => {
-    await withDatabase(async (database, proxy) => {
-      const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, {})));
-      expect(all.every(rows => rows.length === 1)).toBe(true);
-      expect(proxy.connections).toBe(1);
-    });
+  test('shares one connection with all other reads', async ({ database, proxy }) => {
+    const all = await Promise.all(Array.from({ length: 100 }, () => database.read(now, {})));
+    expect(all.every(rows => rows.length === 1)).toBe(true);
+    expect(proxy.connections).toBe(1);
   });
 
-  test('does not disturb the reads around it if it fails', async () => {
-    await withDatabase(async (database, proxy) => {
-      const wrong = selectionOf('wrong', 'select 1 / ($1::int - 1)', 'value');
-      const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, { value })));
-      expect(results.map(({ status }) => status)).toEqual([
-        'fulfilled',
-        'rejected',
-        'fulfilled',
-        'rejected',
-        'fulfilled',
-      ]);
-      expect(proxy.connections).toBe(1);
-    });
+  test('does not disturb the reads around it if it fails', async ({ database, proxy }) => {
+    const wrong = selectionOf('wrong', 'select 1 / ($1::int - 1)', 'value');
+    const results = await Promise.allSettled(['0', '1', '2', '1', '3'].map(value => database.read(wrong, { value })));
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
+    expect(proxy.connections).toBe(1);
   });
 
-  test('succeeds although the one that was to prepare its statement is cancelled', async () => {
-    await withDatabase(async database => {
-      await database.read(now, {});
-      const unprepared = selectionOf('unprepared', 'select count(*) from marks');
-      const results = await database.transaction(async executor => {
-        await executor.execute(sql`lock table marks`);
-        const reads = [1, 2, 3].map(() => database.read(unprepared, {}));
-        const settled = Promise.allSettled(reads);
-        await expect
-          .poll(async () => {
-            const { rows } = await executor.execute(
-              sql`select pg_cancel_backend(pid) from pg_locks where not granted and relation = 'marks'::regclass
+  test('succeeds although the one that was to prepare its statement is cancelled', async ({ database }) => {
+    await database.read(now, {});
+    const unprepared = selectionOf('unprepared', 'select count(*) from marks');
+    const results = await database.transaction(async executor => {
+      await executor.execute(sql`lock table marks`);
+      const reads = [1, 2, 3].map(() => database.read(unprepared, {}));
+      const settled = Promise.allSettled(reads);
+      await expect
+        .poll(async () => {
+          const { rows } = await executor.execute(
+            sql`select pg_cancel_backend(pid) from pg_locks where not granted and relation = 'marks'::regclass
                 and database = (select oid from pg_database where datname = current_database())`,
-            );
-            return rows.length;
-          })
-          .toBe(1);
-        await Promise.allSettled(reads.slice(0, 1));
-        return { settled };
-      });
-      expect((await results.settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
-      expect(await database.read(unprepared, {})).toHaveLength(1);
+          );
+          return rows.length;
+        })
+        .toBe(1);
+      await Promise.allSettled(reads.slice(0, 1));
+      return { settled };
     });
+    expect((await results.settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
+    expect(await database.read(unprepared, {})).toHaveLength(1);
   });
 
-  test("fails with the server's message as it is, also outside ASCII", async () => {
-    await withDatabase(async database => {
-      const reading = database.read(selectionOf('number', 'select $1::int', 'value'), { value: 'größer' });
-      await expect(reading).rejects.toThrow('"größer"');
-    });
+  test("fails with the server's message as it is, also outside ASCII", async ({ database }) => {
+    const reading = database.read(selectionOf('number', 'select $1::int', 'value'), { value: 'größer' });
+    await expect(reading).rejects.toThrow('"größer"');
   });
 
-  test('cannot write', async () => {
-    await withDatabase(async database => {
-      const writing = database.read(selectionOf('write', 'insert into marks values ($1)', 'name'), { name: newName() });
-      await expect(writing).rejects.toMatchObject({ code: '25006' });
-    });
+  test('cannot write', async ({ database }) => {
+    const writing = database.read(selectionOf('write', 'insert into marks values ($1)', 'name'), { name: newName() });
+    await expect(writing).rejects.toMatchObject({ code: '25006' });
   });
 
-  test('follows an index in its order, even over rows that PostgreSQL has not analysed', async () => {
+  test('follows an index in its order, even over rows that PostgreSQL has not analysed', async ({ database }) => {
     await query(url, 'create table listed (list int, place int, entry text) with (autovacuum_enabled = false)');
     await query(url, 'create index on listed (list, place)');
     await query(url, 'insert into listed select 1, place, place from generate_series(1, 5000) as place');
-    await withDatabase(async database => {
-      const page = 'select entry from listed where list = $1::int and place < 4000 order by place desc limit 15';
-      const plan = await database.read(selectionOf('plan', `explain ${page}`, 'list'), { list: '1' });
-      expect(plan.map(({ value }) => value.trim()).join(' ')).toMatch(
-        /^Limit .* Index Scan Backward using listed_\S+ on/,
-      );
-      expect(plan).not.toContainEqual({ value: expect.stringContaining('Sort') });
-    });
+    const page = 'select entry from listed where list = $1::int and place < 4000 order by place desc limit 15';
+    const plan = await database.read(selectionOf('plan', `explain ${page}`, 'list'), { list: '1' });
+    expect(plan.map(({ value }) => value.trim()).join(' ')).toMatch(
+      /^Limit .* Index Scan Backward using listed_\S+ on/,
+    );
+    expect(plan).not.toContainEqual({ value: expect.stringContaining('Sort') });
   });
 
-  test('waits for at most one step of all long lists', async () => {
-    await withDatabase(async database => {
-      const ended: string[] = [];
-      const step = selectionOf('step', 'select pg_sleep(0.05)');
-      const steps = Array.from({ length: 4 }, () => database.readStep(step, {}).then(() => ended.push('step')));
-      await Promise.all([...steps, database.read(now, {}).then(() => ended.push('page'))]);
-      expect(ended.indexOf('page')).toBeLessThanOrEqual(1);
-      expect(ended).toHaveLength(5);
-    });
+  test('waits for at most one step of all long lists', async ({ database }) => {
+    const ended: string[] = [];
+    const step = selectionOf('step', 'select pg_sleep(0.05)');
+    const steps = Array.from({ length: 4 }, () => database.readStep(step, {}).then(() => ended.push('step')));
+    await Promise.all([...steps, database.read(now, {}).then(() => ended.push('page'))]);
+    expect(ended.indexOf('page')).toBeLessThanOrEqual(1);
+    expect(ended).toHaveLength(5);
   });
 
-  test('a step of a list waits for at most one step of another organisation', async () => {
-    await withDatabase(async database => {
-      const ended: string[] = [];
-      const step = selectionOf('step', 'select pg_sleep(0.05)');
-      const read = (organisationId: string) =>
-        database.readStep(step, { organisationId }).then(() => ended.push(organisationId));
-      await Promise.all([...Array.from({ length: 4 }, () => read('large')), read('small')]);
-      expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
-    });
+  test('a step of a list waits for at most one step of another organisation', async ({ database }) => {
+    const ended: string[] = [];
+    const step = selectionOf('step', 'select pg_sleep(0.05)');
+    const read = (organisationId: string) =>
+      database.readStep(step, { organisationId }).then(() => ended.push(organisationId));
+    await Promise.all([...Array.from({ length: 4 }, () => read('large')), read('small')]);
+    expect(ended.indexOf('small')).toBeLessThanOrEqual(1);
   });
 
-  test('a failed step of a list does not hold up another step', async () => {
-    await withDatabase(async database => {
-      const wrong = selectionOf('wrong', 'select 1 / 0');
-      const results = await Promise.allSettled([wrong, now].map(selection => database.readStep(selection, {})));
-      expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-    });
+  test('a failed step of a list does not hold up another step', async ({ database }) => {
+    const wrong = selectionOf('wrong', 'select 1 / 0');
+    const results = await Promise.allSettled([wrong, now].map(selection => database.readStep(selection, {})));
+    expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
   });
 });
 
 describe.concurrent('time limits', () => {
-  test('the server limits a statement to 4.5 seconds, and an idle transaction to ten', async () => {
-    await withDatabase(async database => {
-      const limits =
-        "current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout')";
-      const { rows } = await database.executor.execute(sql.raw(`select ${limits} as value`));
-      const read = await database.read(selectionOf('limits', `select ${limits}`), {});
-      for (const found of [rows, read]) expect(found).toEqual([{ value: '4500ms 10s' }]);
-    });
+  test('the server limits a statement to 4.5 seconds, and an idle transaction to ten', async ({ database }) => {
+    const limits =
+      "current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout')";
+    const { rows } = await database.executor.execute(sql.raw(`select ${limits} as value`));
+    const read = await database.read(selectionOf('limits', `select ${limits}`), {});
+    for (const found of [rows, read]) expect(found).toEqual([{ value: '4500ms 10s' }]);
   });
 
-  test('a statement fails within two seconds if the pool is exhausted', async () => {
-    await withDatabase(async database => {
-      let release: () => void = () => undefined;
-      const released = new Promise<void>(resolve => {
-        release = resolve;
-      });
-      const holding = Array.from({ length: 10 }, () => database.transaction(() => released));
-      const { error, milliseconds } = await timed(database.executor.execute(sql`select 1`));
-      release();
-      await Promise.all(holding);
-      expect(isDatabaseUnavailable(error)).toBe(true);
-      expect(milliseconds).toBeGreaterThan(1_500);
-      expect(milliseconds).toBeLessThan(4_500);
-      expect(await timed(database.executor.execute(sql`select 1`))).toMatchObject({ error: undefined });
-    });
+  test('a statement fails within two seconds if the pool is exhausted', async ({ database }) => {
+    const { release, released } = createLatch();
+    const holding = Array.from({ length: 10 }, () => database.transaction(() => released));
+    const { error, milliseconds } = await timed(database.executor.execute(sql`select 1`));
+    release();
+    await Promise.all(holding);
+    expect(isDatabaseUnavailable(error)).toBe(true);
+    expect(milliseconds).toBeGreaterThan(1_500);
+    expect(milliseconds).toBeLessThan(4_500);
+    expect(await timed(database.executor.execute(sql`select 1`))).toMatchObject({ error: undefined });
   });
 
-  test('a half-open connection is replaced within five seconds', async () => {
-    await withDatabase(async (database, proxy) => {
-      await Promise.all([database.read(now, {}), database.executor.execute(sql`select 1`)]);
-      proxy.stall();
-      const results = await Promise.all([
-        timed(database.read(now, {})),
-        timed(database.executor.execute(sql`select 1`)),
-      ]);
-      for (const { error, milliseconds } of results) {
-        // A read behind the one that timed out is repeated.
-        if (error !== undefined) expect(isDatabaseUnavailable(error)).toBe(true);
-        expect(milliseconds).toBeLessThan(9_000);
-      }
-      const after = await Promise.all([
-        timed(database.read(now, {})),
-        timed(database.transaction(executor => executor.execute(sql`select 1`))),
-      ]);
-      for (const { error } of after) expect(error).toBeUndefined();
-    });
+  test('a half-open connection is replaced within five seconds', async ({ database, proxy }) => {
+    await Promise.all([database.read(now, {}), database.executor.execute(sql`select 1`)]);
+    proxy.stall();
+    const results = await Promise.all([timed(database.read(now, {})), timed(database.executor.execute(sql`select 1`))]);
+    for (const { error, milliseconds } of results) {
+      // A read behind the one that timed out is repeated.
+      if (error !== undefined) expect(isDatabaseUnavailable(error)).toBe(true);
+      expect(milliseconds).toBeLessThan(9_000);
+    }
+    const after = await Promise.all([
+      timed(database.read(now, {})),
+      timed(database.transaction(executor => executor.execute(sql`select 1`))),
+    ]);
+    for (const { error } of after) expect(error).toBeUndefined();
   });
 
   test('a server that accepts a connection and says nothing is given up within two seconds', async () => {
@@ -344,56 +304,50 @@ describe.concurrent('time limits', () => {
     await new Promise(resolve => mute.close(resolve));
   });
 
-  test('the first call after the server is back succeeds', async () => {
-    await withDatabase(async (database, proxy) => {
-      await Promise.all([database.read(now, {}), database.executor.execute(sql`select 1`)]);
-      proxy.refuse();
-      proxy.cut();
-      for (const failing of [
-        database.read(now, {}),
-        database.executor.execute(sql`select 1`),
-        database.transaction(executor => executor.execute(sql`select 1`)),
-      ]) {
-        expect(isDatabaseUnavailable((await timed(failing)).error)).toBe(true);
-      }
-      proxy.accept();
-      expect(await database.read(now, {})).toHaveLength(1);
-      await database.transaction(executor => executor.execute(sql`select 1`));
-    });
+  test('the first call after the server is back succeeds', async ({ database, proxy }) => {
+    await Promise.all([database.read(now, {}), database.executor.execute(sql`select 1`)]);
+    proxy.refuse();
+    proxy.cut();
+    for (const failing of [
+      database.read(now, {}),
+      database.executor.execute(sql`select 1`),
+      database.transaction(executor => executor.execute(sql`select 1`)),
+    ]) {
+      expect(isDatabaseUnavailable((await timed(failing)).error)).toBe(true);
+    }
+    proxy.accept();
+    expect(await database.read(now, {})).toHaveLength(1);
+    await database.transaction(executor => executor.execute(sql`select 1`));
   });
 });
 
-test('closing the database leaves no connection behind', async () => {
+test('closing the database leaves no connection behind', async ({ database: other }) => {
   const database = connectDatabase(url, log);
   await Promise.all([
     database.read(now, {}),
     ...Array.from({ length: 5 }, () => database.executor.execute(sql`select pg_sleep(0.05)`)),
   ]);
   await database.close();
-  await withDatabase(async other => {
-    const count = async () => {
-      const { rows } = await other.executor.execute<{ count: number }>(
-        sql`select count(*)::int as count from pg_stat_activity
+  const count = async () => {
+    const { rows } = await other.executor.execute<{ count: number }>(
+      sql`select count(*)::int as count from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
-      );
-      return rows[0]?.count;
-    };
-    // PostgreSQL ends its processes a moment after the connections.
-    await expect.poll(count).toBe(0);
-  });
+    );
+    return rows[0]?.count;
+  };
+  // PostgreSQL ends its processes a moment after the connections.
+  await expect.poll(count).toBe(0);
 });
 
-test('a transaction that need not be durable leaves the next ones durable', async () => {
-  await withDatabase(async database => {
-    const setting = async (options: { durable?: boolean } = {}) => {
-      const show = (executor: Executor) =>
-        executor.execute<{ setting: string; pid: number }>(
-          sql`select current_setting('synchronous_commit') as setting, pg_backend_pid() as pid`,
-        );
-      return (await database.transaction(show, options)).rows[0];
-    };
-    const before = await setting({ durable: false });
-    expect(before).toMatchObject({ setting: 'off' });
-    expect(await setting()).toEqual({ setting: 'on', pid: before?.pid });
-  });
+test('a transaction that need not be durable leaves the next ones durable', async ({ database }) => {
+  const setting = async (options: { durable?: boolean } = {}) => {
+    const show = (executor: Executor) =>
+      executor.execute<{ setting: string; pid: number }>(
+        sql`select current_setting('synchronous_commit') as setting, pg_backend_pid() as pid`,
+      );
+    return (await database.transaction(show, options)).rows[0];
+  };
+  const before = await setting({ durable: false });
+  expect(before).toMatchObject({ setting: 'off' });
+  expect(await setting()).toEqual({ setting: 'on', pid: before?.pid });
 });
