@@ -2,7 +2,7 @@ import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
 import { getRuleset } from '../../src/database/rules.ts';
-import { checkRuns, organisations } from '../../src/database/schema.ts';
+import { checkRuns, organisations, pullRequests, scoreChanges } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
 import { runJson } from '../commands/support.ts';
@@ -17,8 +17,8 @@ import { rule, runLoops, type SyncTenant, startSyncWorld, waitUntil } from './su
 const world = await startSyncWorld(...appOptions());
 const { service, executor } = world;
 
-const enable = ({ organisation }: SyncTenant, enabled = true) =>
-  service.database.transaction(executor => setChecksEnabled(executor, organisation.id, enabled));
+const enable = ({ id }: SyncTenant, enabled = true) =>
+  service.database.transaction(executor => setChecksEnabled(executor, id, enabled));
 
 /** A new tenant that shows its scores, whose rules give 10 points for a merge, 3 for an approval and 2 in any case. */
 async function newShowingTenant(): Promise<SyncTenant> {
@@ -33,7 +33,7 @@ async function newShowingTenant(): Promise<SyncTenant> {
   return tenant;
 }
 
-const turn = ({ organisation }: SyncTenant) => publishCheckRuns(service, { organisationId: organisation.id });
+const turn = ({ id }: SyncTenant) => publishCheckRuns(service, { organisationId: id });
 
 /** Publishes what is due now. */
 async function publish(tenant: SyncTenant): Promise<void> {
@@ -42,17 +42,14 @@ async function publish(tenant: SyncTenant): Promise<void> {
     await executor
       .update(organisations)
       .set({ checksDueAt: sql`now()` })
-      .where(and(eq(organisations.id, tenant.organisation.id), isNotNull(organisations.checksDueAt)));
+      .where(and(eq(organisations.id, tenant.id), isNotNull(organisations.checksDueAt)));
     if (!(await turn(tenant))) return;
   }
 }
 
 /** The minute in which a pull request gets no other check run is over. */
-const afterAMinute = ({ organisation }: SyncTenant) =>
-  executor
-    .update(checkRuns)
-    .set({ publishedAt: sql`now() - interval '1 minute'` })
-    .where(eq(checkRuns.organisationId, organisation.id));
+const afterAMinute = (tenant: SyncTenant) =>
+  executor.update(checkRuns).set({ publishedAt: sql`now() - interval '1 minute'` }).where(tenant.owns(checkRuns));
 
 /** Fetches and publishes it. */
 async function show(tenant: SyncTenant, pullRequest: PullRequest): Promise<void> {
@@ -101,7 +98,7 @@ const makeRunsDue = () => executor.execute(sql`update check_runs set due_at = no
 
 const shownOn = (pullRequest: PullRequest) => pullRequest.repository.checkRunOn(headShaOf(pullRequest));
 
-const counts = ({ organisation }: SyncTenant) => countCheckRuns(executor, organisation.id);
+const counts = ({ id }: SyncTenant) => countCheckRuns(executor, id);
 
 const requestsOf = () => world.github.count('CheckRuns');
 
@@ -168,7 +165,7 @@ describe('a check run', () => {
 
   test('says who gets points for a review, and names them without a mention', async ({ tenant }) => {
     const reviews = [rule('3', 'verdict == "approved"', 'Verdict')];
-    await applyRules(service, tenant.organisation.id, { reviews });
+    await applyRules(service, tenant.id, { reviews });
     const people = ['grace', '@eve `<b>', 'lin'].map(login => tenant.acme.member(login));
     await tenant.syncMembers();
     const pullRequest = tenant.web.openPullRequest();
@@ -202,8 +199,8 @@ describe('a check run', () => {
   test('is not published again if only the comments of the rules have changed', async ({ tenant, shown }) => {
     await afterAMinute(tenant);
     const before = shownOn(shown);
-    const { definitions, rules } = await getRuleset(executor, tenant.organisation.id, 1);
-    const applied = await applyRules(service, tenant.organisation.id, { definitions, rules, source: '# why' });
+    const { definitions, rules } = await getRuleset(executor, tenant.id, 1);
+    const applied = await applyRules(service, tenant.id, { definitions, rules, source: '# why' });
     expect(applied).toEqual({ version: 2, changed: false, sourceChanged: true });
     await publish(tenant);
     expect(shownOn(shown)).toEqual(before);
@@ -358,10 +355,10 @@ describe('scores', () => {
     const tenant = await newShowingTenant();
     await tenant.openStored();
     await publishWhile(tenant, async () => {
-      await executor.execute(sql`delete from score_changes where organisation_id = ${tenant.organisation.id}`);
-      await executor.execute(sql`delete from pull_requests where organisation_id = ${tenant.organisation.id}`);
+      await executor.delete(scoreChanges).where(tenant.owns(scoreChanges));
+      await executor.delete(pullRequests).where(tenant.owns(pullRequests));
     });
-    expect(await executor.$count(checkRuns, eq(checkRuns.organisationId, tenant.organisation.id))).toBe(0);
+    expect(await tenant.rowsOf(checkRuns)).toEqual([]);
   });
 });
 
@@ -383,7 +380,7 @@ describe('a failure to show a score', () => {
     const { body } = await service.app.inject('/metrics');
     expect(body).toMatch(/pullscore_check_runs\{state="parked"\} 1\n/);
     world.github.clearFaults();
-    await service.database.transaction(executor => retryCheckRuns(executor, tenant.organisation.id));
+    await service.database.transaction(executor => retryCheckRuns(executor, tenant.id));
     await publish(tenant);
     expect(shownOn(other)?.title).toBe('Score 2');
     expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 0 });
@@ -405,7 +402,7 @@ describe('a failure to show a score', () => {
     await publish(tenant);
     expect(requestsOf() - before).toBe(1);
     expect(await counts(tenant)).toEqual({ waiting: 0, failing: 0, parked: 2 });
-    const [row] = await executor.select().from(checkRuns).where(eq(checkRuns.organisationId, tenant.organisation.id));
+    const [row] = await tenant.rowsOf(checkRuns);
     expect(row?.lastError).toContain('GitHub does not let the App write checks');
     world.github.grants.permissions.checks = 'write';
     await enable(tenant);

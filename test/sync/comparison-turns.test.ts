@@ -73,7 +73,7 @@ test('the organisation that has been due for longest is compared first', async (
   await executor.update(organisations).set({ comparisonDueAt: sql`now() + interval '1 hour'` });
   await one.update({ comparisonDueAt: sql`now() - interval '1 second'` });
   await other.update({ comparisonDueAt: sql`now() - interval '1 minute'` });
-  expect(await claimComparison(executor, leaseSeconds)).toMatchObject({ organisationId: other.organisation.id });
+  expect(await claimComparison(executor, leaseSeconds)).toMatchObject({ organisationId: other.id });
 });
 
 test('organisations are compared at different times, never later than RECONCILE_INTERVAL says', async () => {
@@ -93,7 +93,7 @@ test('organisations are compared at different times, never later than RECONCILE_
 
 describe('a comparison that a webhook requests', () => {
   const request = (tenant: SyncTenant, options?: { members: boolean }) =>
-    requestComparison(executor, tenant.organisation.id, 60, options);
+    requestComparison(executor, tenant.id, 60, options);
 
   test('is made at once, and again a minute later', async () => {
     const { tenant } = await withRepositories(['web'], 1);
@@ -126,7 +126,7 @@ describe('a comparison that a webhook requests', () => {
   test('waits for the members until they may be listed again', async () => {
     const { tenant } = await withRepositories([], 0);
     await tenant.compare();
-    await saveMembersListed(executor, tenant.organisation.id, 3_000);
+    await saveMembersListed(executor, tenant.id, 3_000);
     await request(tenant, { members: true });
     for (const column of ['comparison_due_at', 'comparison_again_at', 'members_due_at'] as const) {
       const seconds = (await tenant.secondsTo(column)) ?? 0;

@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
@@ -72,7 +72,7 @@ describe('the result of a comparison', () => {
 
   test('has a reason of bounded length, without what PostgreSQL refuses', async ({ tenant }) => {
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
-    await saveComparisonResult(executor, tenant.organisation.id, { isFinished: false, failure });
+    await saveComparisonResult(executor, tenant.id, { isFinished: false, failure });
     expect((await row(tenant)).failure).toBe(`\uFFFD${'x'.repeat(498)}\uFFFD`);
   });
 });
@@ -82,7 +82,7 @@ describe('RECONCILE_INTERVAL=0', () => {
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
     expect(await compareOrganisation(replica)).toBe(false);
-    await requestComparison(replica.database.executor, tenant.organisation.id, 60);
+    await requestComparison(replica.database.executor, tenant.id, 60);
     world.github.fault({ kind: 'reply', status: 500 });
     expect(await compareOrganisation(replica)).toBe(true);
     expect(await dueInSeconds(tenant)).toBeGreaterThan(50);
@@ -93,7 +93,7 @@ describe('RECONCILE_INTERVAL=0', () => {
   test('enabling webhooks compares at once', async ({ tenant }) => {
     const replica = await world.replica(undefined, { RECONCILE_INTERVAL: '0' });
     await makeDue(replica);
-    await setWebhooksEnabled(replica.database.executor, tenant.organisation.id, true);
+    await setWebhooksEnabled(replica.database.executor, tenant.id, true);
     expect(await compareOrganisation(replica)).toBe(true);
     expect(await compareOrganisation(replica)).toBe(false);
   });
@@ -160,8 +160,7 @@ describe('a comparison with GitHub', () => {
     const { tenant, opened } = await imported(3);
     const [deleted] = await tenant.storedPullRequests();
     await tenant.remove(deleted?.id);
-    const isOfTenant = eq(repositories.organisationId, tenant.organisation.id);
-    await executor.update(repositories).set({ comparedAt: null }).where(isOfTenant);
+    await executor.update(repositories).set({ comparedAt: null }).where(tenant.owns(repositories));
     await tenant.compare();
     expect(await tenant.storedPullRequests()).toHaveLength(2);
     world.github.clock.advance(60);
@@ -285,7 +284,7 @@ describe('a comparison with GitHub', () => {
     await makeDue(service, tenant);
     await tenant.update({ webhooksEnabled: false });
     expect(await compareOrganisation(service)).toBe(false);
-    await setWebhooksEnabled(executor, tenant.organisation.id, true);
+    await setWebhooksEnabled(executor, tenant.id, true);
     expect(await compareOrganisation(service)).toBe(true);
   });
 
@@ -295,7 +294,7 @@ describe('a comparison with GitHub', () => {
     const underway = tenant.compare();
     await reply.begun;
     opened[0].edit({ title: 'Missed' });
-    await setWebhooksEnabled(executor, tenant.organisation.id, true);
+    await setWebhooksEnabled(executor, tenant.id, true);
     reply.release();
     await underway;
     expect(await titles(tenant)).not.toContain('Missed');
@@ -323,12 +322,12 @@ describe('a comparison with GitHub', () => {
     await makeDue(service, tenant);
     let claims: Promise<Lease | undefined>[] = [];
     await service.database.transaction(async lock => {
-      await lock.execute(sql`select from organisations where id = ${tenant.organisation.id} for update`);
+      await lock.execute(sql`select from organisations where id = ${tenant.id} for update`);
       claims = [1, 2, 3].map(() => claimComparison(executor, leaseSeconds));
       await expect.poll(() => lockWaits(service)).toBe(3);
     });
     const won = (await Promise.all(claims)).flatMap(claim => claim?.organisationId ?? []);
-    expect(won).toEqual([tenant.organisation.id]);
+    expect(won).toEqual([tenant.id]);
     // A killed replica's work must resume within ten.
     expect(await dueInSeconds(tenant)).toBeLessThan(10);
   });
@@ -361,7 +360,7 @@ describe('the sweep at the end of a comparison', () => {
       await executor.update(pullRequests).set({ fetchedAt: sql`now() - interval '2 days'` });
       await dueForSweep(tenant, hours);
       const pace = { perHour, minAgeSeconds: 86_400, minPauseSeconds: 60 };
-      const sweep = service.database.transaction(each => sweepPullRequests(each, tenant.organisation.id, pace));
+      const sweep = service.database.transaction(each => sweepPullRequests(each, tenant.id, pace));
       expect(await sweep).toBe(count);
     }
   });
@@ -380,7 +379,7 @@ describe('the sweep at the end of a comparison', () => {
     expect(await asked()).toBe(before);
 
     // An App has points of its own in each organisation.
-    await executor.execute(sql`delete from sync_requests where organisation_id = ${tenant.organisation.id}`);
+    await executor.execute(sql`delete from sync_requests where organisation_id = ${tenant.id}`);
     await dueForSweep(tenant, 0.25);
     await makeDue(service, tenant);
     const { config } = service;

@@ -1,4 +1,3 @@
-import { eq } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { deletedPullRequests } from '../../src/database/schema.ts';
@@ -8,13 +7,12 @@ import { closing } from '../support/service.ts';
 import { lockWaits, openTransaction, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
 
 const world = await startSyncWorld();
-const { service, executor, test } = world;
+const { service, test } = world;
 
 const remove = async (tenant: SyncTenant, pullRequest: PullRequest) =>
   tenant.remove((await tenant.stored(pullRequest))?.id);
 
-const tombstones = (tenant: SyncTenant) =>
-  executor.select().from(deletedPullRequests).where(eq(deletedPullRequests.organisationId, tenant.organisation.id));
+const tombstones = (tenant: SyncTenant) => tenant.rowsOf(deletedPullRequests);
 
 async function newStored() {
   const tenant = await world.newTenant();

@@ -1,4 +1,3 @@
-import { eq } from 'drizzle-orm';
 import { expect, onTestFinished, vi } from 'vitest';
 import type { Executor } from '../../src/database/client.ts';
 import { addErased } from '../../src/database/erased-people.ts';
@@ -25,22 +24,19 @@ const body = bits.map(bit => (bit === 1 ? 'a' : 'b')).join('');
 
 type Change = (executor: Executor, tenant: SyncTenant) => Promise<unknown>;
 
-const replaceRules = (executor: Executor, { organisation }: SyncTenant, ...rules: RuleDefinition[]) =>
-  applyRuleset(executor, organisation.id, { definitions: [], reviews: [], rules, source: '' });
-
-const rangesOf = ({ organisation }: SyncTenant) =>
-  executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisation.id));
+const replaceRules = (executor: Executor, { id }: SyncTenant, ...rules: RuleDefinition[]) =>
+  applyRuleset(executor, id, { definitions: [], reviews: [], rules, source: '' });
 
 test('a rescoring batch that runs out of time leaves the rest of its range to any worker', async ({ tenant }) => {
   await tenant.newStored(300);
   const { id } = tenant.organisation;
-  await executor.update(pullRequests).set({ body }).where(eq(pullRequests.organisationId, id));
+  await executor.update(pullRequests).set({ body }).where(tenant.owns(pullRequests));
   await tenant.apply(...expensiveRules(990));
   const scored = await rescoreBatch(service, id);
   expect(scored).toBeGreaterThan(0);
   expect(scored).toBeLessThan(300);
   const ids = (await tenant.storedPullRequests()).map(each => each.id).sort();
-  expect(await rangesOf(tenant)).toMatchObject([
+  expect(await tenant.rowsOf(rescoreRanges)).toMatchObject([
     { fromId: ids[scored], untilId: null, isBatch: true, leasedUntil: null },
   ]);
   const changes = await tenant.scoreHistory();
@@ -50,19 +46,16 @@ test('a rescoring batch that runs out of time leaves the rest of its range to an
 test('a rescoring batch with much to save ends early', async ({ tenant }) => {
   await tenant.newStored(900);
   await tenant.apply(rule('1', 'true', 'n'.repeat(200), 50));
-  expect(await rescoreBatch(service, tenant.organisation.id)).toBeLessThan(900);
+  expect(await rescoreBatch(service, tenant.id)).toBeLessThan(900);
 });
 
 test.each([
   ['the rules change', (executor, tenant) => replaceRules(executor, tenant, rule('5')), '0 → 5 (ruleset, 2)'],
   [
     'a repository is renamed',
-    async (executor, { organisation }) => {
-      await executor
-        .update(repositories)
-        .set({ name: 'acme/site' })
-        .where(eq(repositories.organisationId, organisation.id));
-      await requestRescoring(executor, organisation.id, { urlsStale: true });
+    async (executor, tenant) => {
+      await executor.update(repositories).set({ name: 'acme/site' }).where(tenant.owns(repositories));
+      await requestRescoring(executor, tenant.id, { urlsStale: true });
     },
     '0 → 9 (ruleset, 1)',
   ],
@@ -73,14 +66,14 @@ test.each([
     await tenant.newStored(3);
     await tenant.apply(rule('9', 'ends_with(repository, "/site")'), rule('1', 'ends_with(repository, "/web")'));
     const { database } = service;
-    await database.transaction(executor => splitRemainder(executor, tenant.organisation.id));
-    const rescore = () => rescoreBatch(service, tenant.organisation.id);
+    await database.transaction(executor => splitRemainder(executor, tenant.id));
+    const rescore = () => rescoreBatch(service, tenant.id);
     const scored = await tenant.duringSave(rescore, async executor => {
-      expect(await rangesOf(tenant)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
+      expect(await tenant.rowsOf(rescoreRanges)).toMatchObject([{ leasedUntil: expect.any(Date) }]);
       await change(executor, tenant);
     });
     expect(scored).toBe(3);
-    expect(await rangesOf(tenant)).toEqual([]);
+    expect(await tenant.rowsOf(rescoreRanges)).toEqual([]);
     const history = await tenant.scoreHistory();
     expect(history.filter(entry => entry.includes('ruleset'))).toEqual(Array.from({ length: 3 }, () => expected));
   },
@@ -93,7 +86,7 @@ test('stored rules that are over a limit together count for nothing, with one co
   );
   const { complaints } = service;
   complaints.length = 0;
-  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, tenant.organisation.id)));
+  const scored = await Promise.all([1, 2, 3].map(() => rescoreBatch(service, tenant.id)));
   expect(scored.reduce((sum, each) => sum + each)).toBe(3);
   expect(new Set((await tenant.storedPullRequests()).map(({ score }) => score))).toEqual(new Set([0]));
   expect(complaints).toMatchObject([{ msg: expect.stringContaining('have 1050 entries, more than 1000') }]);
@@ -119,7 +112,7 @@ test('fetched pull requests are scored again if a person in them is erased meanw
   await tenant.apply(rule('9', `contains(assignees, "${bert.login}")`), rule('1'));
   const pullRequest = tenant.web.openPullRequest({ assignees: [bert] });
   const start = () => tenant.sync(pullRequest);
-  const saved = await tenant.duringSave(start, executor => addErased(executor, tenant.organisation.id, bert.id));
+  const saved = await tenant.duringSave(start, executor => addErased(executor, tenant.id, bert.id));
   expect(saved).toEqual(['saved']);
   expect(await tenant.stored(pullRequest)).toMatchObject({ assignees: [], score: 1 });
 });

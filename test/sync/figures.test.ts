@@ -56,8 +56,8 @@ test(`an outage with ${outage} changes costs a request per 50 fetched, per 100 l
     }
     const { id, nodeId, fullName } = repository;
     const values = [{ githubId: id, nodeId, name: fullName }];
-    await world.service.database.transaction(executor => saveRepositories(executor, tenant.organisation.id, 0, values));
-    await saveProgress(world.service.database.executor, tenant.organisation.id, id, { comparedAt: begin });
+    await world.service.database.transaction(executor => saveRepositories(executor, tenant.id, 0, values));
+    await saveProgress(world.service.database.executor, tenant.id, id, { comparedAt: begin });
   }
   const first = await tenant.compare();
   expect(await tenant.storedPullRequests()).toHaveLength(outage);

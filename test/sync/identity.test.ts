@@ -141,7 +141,7 @@ describe('a repository', () => {
     web.transfer(other.acme);
     pullRequest.edit({ title: 'elsewhere' });
     expect(await tenant.sync(pullRequest)).toEqual(['untracked']);
-    await expect(createSyncOnRequest(service)(tenant.organisation.id, before?.id ?? '')).rejects.toMatchObject({
+    await expect(createSyncOnRequest(service)(tenant.id, before?.id ?? '')).rejects.toMatchObject({
       code: 'not_found',
     });
     expect(await tenant.sync(web.openPullRequest())).toEqual(['untracked']);

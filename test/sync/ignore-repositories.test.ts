@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { findCheckRunsToPublish } from '../../src/database/check-runs.ts';
 import { eraseMember } from '../../src/database/erasure.ts';
@@ -50,11 +50,9 @@ async function untracked(tenant: SyncTenant): Promise<Record<string, string | nu
 }
 
 /** Names of the repositories that standings count. */
-async function countedRepositories({ organisation }: SyncTenant): Promise<string[]> {
+async function countedRepositories({ id }: SyncTenant): Promise<string[]> {
   const period = { by: 'created', from: undefined, until: undefined } as const;
-  const totals = await listTotals(executor, organisation.id, 'repositories', period, {
-    withIdle: false,
-  });
+  const totals = await listTotals(executor, id, 'repositories', period, { withIdle: false });
   return totals.map(({ name }) => name.split('/')[1] ?? '');
 }
 
@@ -126,7 +124,7 @@ describe('a repository that is ignored', () => {
   test('it does not count and shows no check runs, but its pull requests stay in lists', async () => {
     const { tenant, inWeb } = await withIgnoredSandbox();
     expect(await countedRepositories(tenant)).toEqual(['web']);
-    const published = await findCheckRunsToPublish(executor, tenant.organisation.id, { minSeconds: 0, limit: 10 });
+    const published = await findCheckRunsToPublish(executor, tenant.id, { minSeconds: 0, limit: 10 });
     expect(published.map(({ id }) => formatId('pr', id))).toEqual([await idOf(tenant, inWeb)]);
     const { body } = await world.client.get('/2025-04/pull-requests', tenant.token);
     expect((body as unknown as { data: object[] }).data).toHaveLength(2);
@@ -137,7 +135,7 @@ describe('a repository that is ignored', () => {
     await tenant.makeSweepDue();
     await tenant.compareOnly();
     expect((await tenant.waitingSyncs()).map(({ githubId }) => githubId)).toEqual([inWeb.id]);
-    const isOld = sql`organisation_id = ${tenant.organisation.id} and fetched_at < now() - interval '1 day'`;
+    const isOld = sql`organisation_id = ${tenant.id} and fetched_at < now() - interval '1 day'`;
     expect(await executor.$count(pullRequests, isOld)).toBe(0);
     await world.workOff();
   });
@@ -294,7 +292,7 @@ describe('a repository that is tracked again', () => {
     await settings(tenant, '--unignore', 'sandbox-*');
     // Nothing in the repository is new.
     await executor.execute(sql`
-      update organisations set created_at = now() + interval '10 days' where id = ${tenant.organisation.id}`);
+      update organisations set created_at = now() + interval '10 days' where id = ${tenant.id}`);
     await tenant.compareLater();
     expect(await tenant.stored(early)).toBeDefined();
   });
@@ -369,17 +367,15 @@ describe('a repository that is tracked again', () => {
 });
 
 describe('what is remembered of the pull requests of an ignored repository', () => {
-  const remembered = ({ organisation }: SyncTenant) =>
-    executor.$count(untrackedPullRequests, eq(untrackedPullRequests.organisationId, organisation.id));
+  const remembered = async (tenant: SyncTenant) => (await tenant.rowsOf(untrackedPullRequests)).length;
 
   async function fetchIgnored(tenant: SyncTenant, pullRequest: PullRequest): Promise<void> {
     expect(await tenant.as({ ignoredGlobs: ['sandbox-*'] }).sync(pullRequest)).toEqual(['ignored']);
   }
 
-  async function erase({ organisation }: SyncTenant, login: string): Promise<void> {
-    const { database } = service;
-    const people = await findMembersByLogin(database.executor, organisation.id, login);
-    await eraseMember(database, organisation.id, oneRow(people));
+  async function erase({ id }: SyncTenant, login: string): Promise<void> {
+    const people = await findMembersByLogin(executor, id, login);
+    await eraseMember(service.database, id, oneRow(people));
   }
 
   test('goes with the erasure of their author, and does not come back', async ({ tenant }) => {

@@ -1,6 +1,6 @@
 import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers/promises';
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { beginImport, saveRepositories } from '../../src/database/repositories.ts';
 import { repositories } from '../../src/database/schema.ts';
@@ -162,13 +162,10 @@ describe('an import', () => {
   test('counts what the service fetches meanwhile', async ({ tenant }) => {
     fill(tenant, { web: 3 });
     // Another process has the turn.
-    await executor.execute(sql`
-      update organisations set sync_leased_until = 'infinity' where id = ${tenant.organisation.id}`);
+    await tenant.update({ syncLeasedUntil: sql`'infinity'` });
     const importing = tenant.import();
     await expect.poll(async () => (await tenant.waitingSyncs()).length).toBe(3);
-    await executor.execute(
-      sql`update organisations set sync_leased_until = now() where id = ${tenant.organisation.id}`,
-    );
+    await tenant.update({ syncLeasedUntil: sql`now()` });
     await createRequestWorker(await world.replica())();
     expect(await importing).toMatchObject({ seen: 3, saved: 3 });
   });
@@ -263,8 +260,8 @@ test('an import can start in more repositories than a statement can have paramet
     name: `${tenant.acme.login}/repository-${index}`,
   }));
   const places = await database.transaction(async executor => {
-    await saveRepositories(executor, tenant.organisation.id, 1, values);
-    return beginImport(executor, tenant.organisation.id, values, 0);
+    await saveRepositories(executor, tenant.id, 1, values);
+    return beginImport(executor, tenant.id, values, 0);
   });
   expect(places.size).toBe(11_000);
 });
@@ -285,10 +282,7 @@ describe('an interrupted import', () => {
   test('starts a repository again, once, if GitHub no longer knows the cursor', async ({ tenant }) => {
     fill(tenant, { web: 101 });
     await interruptIn(tenant, 1);
-    await executor
-      .update(repositories)
-      .set({ importCursor: 'of a former server' })
-      .where(eq(repositories.organisationId, tenant.organisation.id));
+    await executor.update(repositories).set({ importCursor: 'of a former server' }).where(tenant.owns(repositories));
     expect(await tenant.import()).toMatchObject({ seen: 101, saved: 101 });
     expect(lists()).toBe(1 + 1 + 2);
     expect(await storedCount(tenant)).toBe(101);
@@ -362,7 +356,7 @@ describe('an interrupted import', () => {
     const passDays = (days: number) =>
       executor.execute(sql`
         update repositories set imported_at = ${earlier('imported_at', sql`make_interval(days => ${days})`)}
-        where organisation_id = ${tenant.organisation.id}`);
+        where organisation_id = ${tenant.id}`);
     await passDays(4);
     world.github.fault({ kind: 'reply', status: 200, body: { data: { node: null } } }, { when: naming(tenant.web) });
     await tenant.import(options);

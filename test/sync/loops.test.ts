@@ -157,7 +157,7 @@ test('no loop fails if an organisation is removed while it is being served', asy
   const lines: string[] = [];
   const begun = createLatch();
   const remove = async () => {
-    await database.transaction(executor => beginRemoval(executor, tenant.organisation.id));
+    await database.transaction(executor => beginRemoval(executor, tenant.id));
     begun.release();
   };
   let removal: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-import { eq, type SQL, sql } from 'drizzle-orm';
+import { type SQL, sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { TransactionOvertaken } from '../../src/database/driver-errors.ts';
 import { eraseMember } from '../../src/database/erasure.ts';
@@ -167,7 +167,7 @@ test('an erasure covers the login that a fetch shows while the operator is asked
   pullRequest.assign(bert);
   await tenant.sync(pullRequest);
   expect(await tenant.stored(pullRequest)).toMatchObject({ assignees: [bert.login] });
-  await eraseMember(service.database, tenant.organisation.id, oneRow(asked));
+  await eraseMember(service.database, tenant.id, oneRow(asked));
   expect(await tenant.stored(pullRequest)).toMatchObject({ assignees: [] });
 });
 
@@ -195,7 +195,7 @@ test('an erasure reads a few thousand pull requests in a transaction, however ma
     sql`sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'pull_requests')`,
   );
   const people = (await tenant.storedMembers()).filter(({ githubId }) => githubId === bert.id);
-  await eraseMember(counting.database, tenant.organisation.id, oneRow(people));
+  await eraseMember(counting.database, tenant.id, oneRow(people));
   expect(Math.max(...counts)).toBeLessThan(3_000);
 });
 
@@ -213,7 +213,7 @@ test('an erasure asks GitHub again about a login that somebody else had before',
   carl.login = reused;
   await tenant.syncMembers();
   const people = (await tenant.storedMembers()).filter(({ githubId }) => githubId === carl.id);
-  await eraseMember(service.database, tenant.organisation.id, oneRow(people));
+  await eraseMember(service.database, tenant.id, oneRow(people));
   await world.workOff();
   expect(await tenant.stored(pullRequest)).toMatchObject({ assignees: [bert.login] });
 });
@@ -236,12 +236,8 @@ test.for(['came and left', 'left and came back'])(
 );
 
 /** GitHub ids of pull requests that were fetched but not kept. */
-async function untracked({ organisation }: SyncTenant): Promise<number[]> {
-  const rows = await executor
-    .select()
-    .from(untrackedPullRequests)
-    .where(eq(untrackedPullRequests.organisationId, organisation.id))
-    .orderBy(untrackedPullRequests.githubId);
+async function untracked(tenant: SyncTenant): Promise<number[]> {
+  const rows = await tenant.rowsOf(untrackedPullRequests, untrackedPullRequests.githubId);
   return rows.map(({ githubId }) => githubId);
 }
 
@@ -358,7 +354,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     const underWay = await drawTicket(executor);
     await tenant.sync(tenant.web.openPullRequest({ author, authorAssociation: 'OWNER' }));
     const answer = { githubId: one.id, sourceUpdatedAt: one.updatedAt };
-    await settleSyncRequests(service.database, tenant.organisation.id, underWay, [answer]);
+    await settleSyncRequests(service.database, tenant.id, underWay, [answer]);
     const waiting = await tenant.waitingSyncs();
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
@@ -399,14 +395,12 @@ test('more than ten thousand earlier pull requests of a thousand members are all
   const [other, tenant] = [await world.newTenant(), await world.newTenant()];
   const author = tenant.acme.member(`busiest-${tenant.acme.login}`);
   // PostgreSQL's statistics know another organisation's rows only. It must not compare each of ours with every other.
-  await rememberUntracked(executor, other.organisation.id, [
-    { githubId: 1, nodeId: 'PR_1', authorGithubId: 2, sourceUpdatedAt: 1 },
-  ]);
+  await rememberUntracked(executor, other.id, [{ githubId: 1, nodeId: 'PR_1', authorGithubId: 2, sourceUpdatedAt: 1 }]);
   await executor.execute('analyze untracked_pull_requests');
   const many = manyOf(author, 10_002);
   // Not in the order in which they are requested.
   for (const some of [many.slice(5_001), many.slice(0, 5_001)]) {
-    await rememberUntracked(executor, tenant.organisation.id, some);
+    await rememberUntracked(executor, tenant.id, some);
   }
   addMembers(tenant, 1_000);
   const { counting, counts } = countingService(
@@ -419,7 +413,7 @@ test('more than ten thousand earlier pull requests of a thousand members are all
   const waiting = await tenant.waitingSyncs();
   expect(waiting.map(({ nodeId }) => nodeId)).toEqual(many.map(({ nodeId }) => nodeId));
   expect(waiting.map(({ ticket }) => ticket)).toEqual(waiting.map(({ ticket }) => ticket).toSorted((a, b) => a - b));
-  await executor.execute(`delete from sync_requests where organisation_id = '${tenant.organisation.id}'`);
+  await executor.execute(`delete from sync_requests where organisation_id = '${tenant.id}'`);
 });
 
 describe('a pull request that was fetched but not kept', () => {
@@ -429,18 +423,11 @@ describe('a pull request that was fetched but not kept', () => {
     expect(await untracked(tenant)).toEqual(idsOf(opened));
   });
 
-  test('is remembered by its latest node id', async () => {
-    const { organisation } = await world.newTenant();
+  test('is remembered by its latest node id', async ({ tenant }) => {
     for (const nodeId of ['PR_before', 'PR_now']) {
-      await rememberUntracked(executor, organisation.id, [
-        { githubId: 1, nodeId, authorGithubId: 2, sourceUpdatedAt: 1 },
-      ]);
+      await rememberUntracked(executor, tenant.id, [{ githubId: 1, nodeId, authorGithubId: 2, sourceUpdatedAt: 1 }]);
     }
-    const rows = await executor
-      .select()
-      .from(untrackedPullRequests)
-      .where(eq(untrackedPullRequests.organisationId, organisation.id));
-    expect(rows).toMatchObject([{ nodeId: 'PR_now' }]);
+    expect(await tenant.rowsOf(untrackedPullRequests)).toMatchObject([{ nodeId: 'PR_now' }]);
   });
 
   test('is not remembered if its author is a ghost, who cannot join', async ({ tenant }) => {
@@ -455,7 +442,7 @@ describe('a pull request that was fetched but not kept', () => {
     // As if the list had been read at the same moment as the fetch.
     const early = await tenant.fetchedSync(one);
     await tenant.joined(author);
-    await rememberUntracked(executor, tenant.organisation.id, [
+    await rememberUntracked(executor, tenant.id, [
       { githubId: one.id, nodeId: one.nodeId, authorGithubId: author.id, sourceUpdatedAt: one.updatedAt },
     ]);
     expect(await early.save()).toBe('saved');

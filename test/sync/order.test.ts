@@ -91,7 +91,7 @@ test('a save says which facts its release knows: a column that a later one has a
   pullRequest.edit({ title: 'Saved by this release' });
   await tenant.sync(pullRequest);
   const { rows } = await executor.execute(sql`select later, facts_version < 99 as is_unknown from pull_requests
-    where organisation_id = ${tenant.organisation.id}`);
+    where organisation_id = ${tenant.id}`);
   expect(rows).toEqual([{ later: 7, is_unknown: true }]);
 });
 

@@ -36,15 +36,12 @@ const deliveryOf = ({ acme }: SyncTenant, githubId: number) => ({
   delaySeconds: 0,
 });
 
-const requestsOf = ({ organisation }: SyncTenant) =>
-  executor.select().from(syncRequests).where(eq(syncRequests.organisationId, organisation.id));
-
 test('a sync between the read and the write of a re-scoring keeps its newer score', async ({ tenant }) => {
   await tenant.apply(rule('additions'));
   const pullRequest = await tenant.openStored({ additions: 1 });
   const { database } = service;
   const reader = createFactsReader(new Set(['additions']));
-  const { value: step } = await readRange(database.executor, tenant.organisation.id, wholeRange, reader).next();
+  const { value: step } = await readRange(database.executor, tenant.id, wholeRange, reader).next();
   const [read] = step ?? [];
   if (read === undefined) throw new Error('nothing read');
   pullRequest.push({ additions: 41 });
@@ -57,7 +54,7 @@ test('a sync between the read and the write of a re-scoring keeps its newer scor
     breakdown: '[]',
     reviewScores: null,
   };
-  await saveScores(database.executor, tenant.organisation.id, 1, [late]);
+  await saveScores(database.executor, tenant.id, 1, [late]);
   expect(await tenant.stored(pullRequest)).toMatchObject({ score: 42 });
   expect(await tenant.scoreHistory()).toEqual(['null → 1 (pull_request, 1)', '1 → 42 (pull_request, 1)']);
 });
@@ -138,7 +135,7 @@ describe('a retry by the operator during a fetch', () => {
   }
   const retry = async (tenant: SyncTenant) => expect(await tenant.retryFailed()).toEqual({ retried: 1, parked: 0 });
   const isNew = async (tenant: SyncTenant) => {
-    expect(await requestsOf(tenant)).toMatchObject([{ attempts: 0, lastError: null }]);
+    expect(await tenant.waitingSyncs()).toMatchObject([{ attempts: 0, lastError: null }]);
     expect(await tenant.dueRequests(10)).toHaveLength(1);
   };
 
@@ -166,7 +163,7 @@ describe('a retry by the operator during a fetch', () => {
     ];
     for (const decision of decisions) {
       const decided = requests.map(request => ({ request, decision }));
-      await writeDecisions(service.database, tenant.organisation.id, decided);
+      await writeDecisions(service.database, tenant.id, decided);
     }
     await isNew(tenant);
   });
@@ -196,14 +193,14 @@ test('requests are settled also if a redelivery locks their deliveries first, wh
   await redelivering;
   await redelivery.query('commit');
   expect(await syncing).toEqual(['saved']);
-  expect(await requestsOf(tenant)).toEqual([]);
+  expect(await tenant.waitingSyncs()).toEqual([]);
 });
 
 test('if more sync requests are due than fit into a fetch, candidates go first, then the oldest of webhooks', async () => {
   const tenant = await world.newTenant();
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, due_at, is_background, is_candidate)
-    select ${tenant.organisation.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
+    select ${tenant.id}::uuid, number, 'PR_' || number, 1, now() - make_interval(secs => number % 100),
       number > 300, number > 300
     from generate_series(1, 301) as number`);
   const due = await tenant.dueRequests(7);
@@ -235,8 +232,8 @@ describe('a delivery', () => {
     const squatter = await createTenant(service, { login: tenant.acme.login });
     expect(await takePullRequestDeliveries(service.database, [deliveryOf(tenant, 5)], 60)).toEqual(['taken']);
     const rows = await executor.select().from(syncRequests);
-    expect(rows.map(({ organisationId }) => organisationId)).toEqual([tenant.organisation.id]);
-    expect(squatter.organisation.id).not.toBe(tenant.organisation.id);
+    expect(rows.map(({ organisationId }) => organisationId)).toEqual([tenant.id]);
+    expect(squatter.organisation.id).not.toBe(tenant.id);
   });
 
   test('that is stored late does not lower the ticket of its sync request', async ({ tenant }) => {
@@ -245,16 +242,16 @@ describe('a delivery', () => {
       world,
       `insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
         values ($1, $2, 'pull_request', 'edited', 'pending', 0)`,
-      [tenant.organisation.id, late.guid],
+      [tenant.id, late.guid],
     );
     // It has drawn its ticket, and waits to see whether its GUID exists.
     const waiting = takePullRequestDeliveries(service.database, [late], 60);
     await waitUntil(async () => (await lockWaits(service)) === 1);
     await takePullRequestDeliveries(service.database, [early], 60);
-    const [before] = await requestsOf(tenant);
+    const [before] = await tenant.waitingSyncs();
     await lock.query('rollback');
     expect(await waiting).toEqual(['taken']);
-    const [after] = await requestsOf(tenant);
+    const [after] = await tenant.waitingSyncs();
     expect(after?.ticket).toBe(before?.ticket);
     const [row] = await executor.select().from(webhookDeliveries).where(eq(webhookDeliveries.guid, late.guid));
     expect(row?.ticket).toBeLessThan(before?.ticket ?? 0);

@@ -262,7 +262,7 @@ describe('two tracked organisations', () => {
 });
 
 test('an answer about an organisation that was removed takes its login away from no other', async ({ tenant }) => {
-  await finishRemoval(service.database, tenant.organisation.id);
+  await finishRemoval(service.database, tenant.id);
   const again = await createTenant(service, { login: tenant.acme.login });
   await readMemberList(service, tenant.organisation);
   expect(await loginOf(tenant.as(again.organisation))).toBe(tenant.acme.login);
@@ -315,7 +315,7 @@ describe('an organisation whose node id is not known yet', () => {
     });
     await known.compare();
     expect(await findOrganisation(executor, `${former}-now`)).toMatchObject({
-      id: known.organisation.id,
+      id: known.id,
     });
   });
 });

@@ -1,4 +1,4 @@
-import { eq, ne, sql } from 'drizzle-orm';
+import { ne, sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { countSyncRequests, listFailingRequests } from '../../src/database/backlog.ts';
 import { countPoints } from '../../src/database/github-rate-limits.ts';
@@ -61,8 +61,8 @@ async function requestAndSync(tenant: SyncTenant, ...changed: PullRequest[]): Pr
   await untilIdle();
 }
 
-async function waiting({ organisation }: SyncTenant) {
-  const rows = await executor
+async function waiting(tenant: SyncTenant) {
+  return executor
     .select({
       githubId: syncRequests.githubId,
       attempts: syncRequests.attempts,
@@ -71,8 +71,8 @@ async function waiting({ organisation }: SyncTenant) {
       seconds: sql<number | null>`extract(epoch from due_at - now())::float8`,
     })
     .from(syncRequests)
-    .where(eq(syncRequests.organisationId, organisation.id));
-  return rows.toSorted((a, b) => a.githubId - b.githubId);
+    .where(tenant.owns(syncRequests))
+    .orderBy(syncRequests.githubId);
 }
 
 const endLeases = () => executor.update(organisations).set({ syncLeasedUntil: sql`now()` });
@@ -119,7 +119,7 @@ describe('pending pull requests', () => {
     await executor
       .update(syncRequests)
       .set({ dueAt: sql`now() - interval '1 minute'` })
-      .where(eq(syncRequests.organisationId, large.organisation.id));
+      .where(large.owns(syncRequests));
     await work();
     expect(await waiting(small)).toEqual([]);
     expect(await waiting(large)).toHaveLength(20);
@@ -478,7 +478,7 @@ describe('a pull request that keeps failing', () => {
     expect(service.complaints.filter(({ msg }) => msg.includes('is parked'))).toMatchObject([
       { level: 50, organisation: tenant.acme.login, nodeId: broken.nodeId, attempts: 8 },
     ]);
-    expect(await countSyncRequests(executor, tenant.organisation.id)).toEqual({
+    expect(await countSyncRequests(executor, tenant.id)).toEqual({
       total: 1,
       behind: 0,
       failed: 1,
@@ -509,8 +509,8 @@ describe('a pull request that keeps failing', () => {
     await executor
       .update(syncRequests)
       .set({ lastError: 'The rate limit.', attempts: 0, dueAt: sql`now() + interval '1 hour'` })
-      .where(sql`github_id = ${limited.id} or organisation_id = ${other.organisation.id}`);
-    expect(await listFailingRequests(executor, tenant.organisation.id, 10)).toMatchObject([
+      .where(sql`github_id = ${limited.id} or organisation_id = ${other.id}`);
+    expect(await listFailingRequests(executor, tenant.id, 10)).toMatchObject([
       { githubId: broken.id, name: null, attempts: 8, dueAt: null },
       { githubId: limited.id, attempts: 0, reason: 'The rate limit.', dueAt: expect.any(Date) },
     ]);
@@ -657,7 +657,7 @@ test('what PostgreSQL cannot hold is replaced in the reason of a failure', async
     reason: 'nul \0, lone \ud800',
     isIsolated: false,
   } as const;
-  await writeDecisions(service.database, tenant.organisation.id, [{ request: due, decision }]);
+  await writeDecisions(service.database, tenant.id, [{ request: due, decision }]);
   expect(await waiting(tenant)).toMatchObject([{ lastError: 'nul \uFFFD, lone \uFFFD' }]);
 });
 
@@ -740,7 +740,7 @@ describe('a turn', () => {
       if (turns % 5 !== 0) continue;
       await request(small, other);
       world.github.requests.length = 0;
-      await executor.execute(sql`update organisations set sync_served_at = now() where id = ${large.organisation.id}`);
+      await executor.execute(sql`update organisations set sync_served_at = now() where id = ${large.id}`);
       expect(await work()).toBe(true);
       expect(world.github.count()).toBe(1);
       expect(await waiting(small)).toEqual([]);
@@ -761,7 +761,7 @@ describe('a turn', () => {
       // Each takes one, and 500 above the reserve are left.
       setPoints(world.github, 5_000, 1_000 + count);
       const resetAt = world.github.limit?.resetAt ?? 0;
-      for (const { organisation } of tenants) await countPoints(executor, organisation.id, 1_100, resetAt);
+      for (const { id } of tenants) await countPoints(executor, id, 1_100, resetAt);
       for (const [tenant, pullRequest] of opened) await request(tenant, pullRequest);
       await untilIdle();
       const share = (count * (resetAt - Date.now() / 1000)) / 500;
@@ -778,8 +778,6 @@ describe('a turn', () => {
     // Connections are open from here on: none of the claims waits for its own.
     await Promise.all(tenants.map(() => executor.execute(sql`select pg_sleep(0.1)`)));
     const turns = await Promise.all(tenants.map(() => claimSyncTurn(executor, leaseSeconds)));
-    expect(turns.map(turn => turn?.organisationId).sort()).toEqual(
-      tenants.map(tenant => tenant.organisation.id).sort(),
-    );
+    expect(turns.map(turn => turn?.organisationId).sort()).toEqual(tenants.map(tenant => tenant.id).sort());
   });
 });

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
@@ -30,10 +30,10 @@ import {
 const world = await startSyncWorld();
 const { service, executor, test } = world;
 
-async function summary({ organisation }: SyncTenant) {
+async function summary({ id }: SyncTenant) {
   const { rows } = await executor.execute<{ score: number; version: number; count: number }>(sql`
     select score, ruleset_version as version, count(*)::int as count from pull_requests
-    where organisation_id = ${organisation.id} group by 1, 2 order by 1, 2`);
+    where organisation_id = ${id} group by 1, 2 order by 1, 2`);
   return rows;
 }
 
@@ -83,19 +83,19 @@ describe('re-scoring', () => {
     await tenant.apply(rule('additions', 'true', 'Size'), rule('1', 'merged', 'Merged'));
     expect(await tenant.rescore()).toBe(3);
     expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 3 }]);
-    expect(await countOutdated(executor, tenant.organisation.id)).toBe(0);
+    expect(await countOutdated(executor, tenant.id)).toBe(0);
   });
 
   test('a pull request that is fetched after new rules no longer counts as outdated', async ({ tenant }) => {
     const { database } = service;
     const [first, second, third] = tenant.open(3);
-    const outdated = () => countOutdated(database.executor, tenant.organisation.id);
+    const outdated = () => countOutdated(database.executor, tenant.id);
     for (const each of [first, second, third]) await tenant.sync(each);
     await tenant.apply(rule('1'));
     expect(await outdated()).toBe(3);
     await tenant.sync(first);
     expect(await outdated()).toBe(2);
-    await database.transaction(executor => splitRemainder(executor, tenant.organisation.id));
+    await database.transaction(executor => splitRemainder(executor, tenant.id));
     await tenant.sync(second);
     expect(await outdated()).toBe(1);
     expect(await tenant.rescore()).toBe(3);
@@ -108,7 +108,7 @@ describe('re-scoring', () => {
     const findPages = async () => {
       const { rows } = await executor.execute(sql`
         select id, (ctid::text::point)[0] as page from pull_requests
-        where organisation_id = ${tenant.organisation.id} order by id`);
+        where organisation_id = ${tenant.id} order by id`);
       return rows;
     };
     const before = await findPages();
@@ -122,9 +122,9 @@ describe('re-scoring', () => {
     const replica = await world.replica();
     await tenant.newStored(8_001);
     await tenant.apply(rule('additions'));
-    const shares = await Promise.all([service, replica].map(deps => rescoreBatch(deps, tenant.organisation.id)));
+    const shares = await Promise.all([service, replica].map(deps => rescoreBatch(deps, tenant.id)));
     for (const share of shares) expect(share).toBeGreaterThan(0);
-    const rest = await Promise.all([service, replica].map(deps => rescoreAll(deps, tenant.organisation.id)));
+    const rest = await Promise.all([service, replica].map(deps => rescoreAll(deps, tenant.id)));
     expect([...shares, ...rest].reduce((sum, share) => sum + share)).toBe(8_001);
     expect(await summary(tenant)).toEqual([{ score: 3, version: 1, count: 8_001 }]);
     const history = await tenant.scoreHistory();
@@ -134,10 +134,10 @@ describe('re-scoring', () => {
   describe('leases', () => {
     /** An organisation with ten batches. */
     async function withBatches() {
-      const { organisation } = await world.newTenant();
+      const { id: organisationId } = await world.newTenant();
       const batches = Array.from({ length: 10 }, () => ({ fromId: newId(), isBatch: true, ticket: 0 }));
-      await executor.insert(rescoreRanges).values(batches.map(each => ({ organisationId: organisation.id, ...each })));
-      return (on = executor) => leaseRanges(on, organisation.id, 8);
+      await executor.insert(rescoreRanges).values(batches.map(each => ({ organisationId, ...each })));
+      return (on = executor) => leaseRanges(on, organisationId, 8);
     }
 
     test('skip batches that another replica scores, until its lease ends', async () => {
@@ -182,10 +182,10 @@ describe('re-scoring', () => {
     let attempts = 0;
     let waiting: Promise<void> | undefined;
     await database.transaction(async executor => {
-      await splitRemainder(executor, tenant.organisation.id);
+      await splitRemainder(executor, tenant.id);
       waiting = database.transaction(another => {
         attempts += 1;
-        return splitRemainder(another, tenant.organisation.id);
+        return splitRemainder(another, tenant.id);
       });
       await waitUntil(async () => (await lockWaits(service)) === 1);
     });
@@ -206,7 +206,7 @@ describe('re-scoring', () => {
     await tenant.newStored(6_000);
     await tenant.apply(rule('additions'));
     const { database } = service;
-    const outdated = () => countOutdated(database.executor, tenant.organisation.id);
+    const outdated = () => countOutdated(database.executor, tenant.id);
     for (const left of [5_500, 0]) {
       const worker = startForTest({ DATABASE_URL: database.url, RECONCILE_INTERVAL: '0' }, 'worker');
       while ((await outdated()) > left) await delay(Math.random() * 50);
@@ -228,9 +228,9 @@ describe('re-scoring', () => {
     // There is always more to do, so somebody is always scoring.
     const working = replicas.map(async replica => {
       while (!over) {
-        if ((await rescoreBatch(replica, tenant.organisation.id)) > 0) continue;
+        if ((await rescoreBatch(replica, tenant.id)) > 0) continue;
         rounds += 1;
-        await replica.database.transaction(executor => requestRescoring(executor, tenant.organisation.id));
+        await replica.database.transaction(executor => requestRescoring(executor, tenant.id));
       }
     });
     try {
@@ -249,11 +249,10 @@ describe('re-scoring', () => {
     const tenant = await world.newTenant();
     await tenant.newStored(20_001);
     await tenant.apply(rule('additions'));
-    const ranges = (on = executor) =>
-      on.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, tenant.organisation.id));
+    const ranges = (on = executor) => on.select().from(rescoreRanges).where(tenant.owns(rescoreRanges));
     let applying: Promise<unknown> | undefined;
     await service.database.transaction(async executor => {
-      await splitRemainder(executor, tenant.organisation.id);
+      await splitRemainder(executor, tenant.id);
       const split = await ranges(executor);
       expect(split.filter(({ isBatch }) => isBatch)).toHaveLength(20);
       expect(split.filter(({ untilId }) => untilId === null)).toMatchObject([{ isBatch: false }]);
@@ -261,7 +260,7 @@ describe('re-scoring', () => {
       await executor.execute(sql`set local enable_seqscan = off`);
       const read = sql`sum(idx_tup_fetch) filter (where relname = 'pull_requests')`;
       const before = await figureOf(executor, read);
-      expect(await countOutdated(executor, tenant.organisation.id)).toBe(20_001);
+      expect(await countOutdated(executor, tenant.id)).toBe(20_001);
       expect((await figureOf(executor, read)) - before).toBe(20_001);
       applying ??= tenant.apply(rule('additions + 1'));
       await expect.poll(() => lockWaits(service)).toBe(1);
@@ -273,9 +272,9 @@ describe('re-scoring', () => {
   test('takes any organisation with stale scores that others are not working on', async () => {
     await executor.delete(rescoreRanges);
     for (let others = 0; others < 5; others += 1) {
-      const { organisation } = await world.newTenant();
+      const { id: organisationId } = await world.newTenant();
       await executor.insert(rescoreRanges).values({
-        organisationId: organisation.id,
+        organisationId,
         fromId: newId(),
         untilId: null,
         isBatch: true,
@@ -308,7 +307,7 @@ describe('re-scoring', () => {
       .set({
         rules: [{ ...rule('1'), logic: [{ expression: 'true', effect: { action: 'ADD', value: 'eval("1")' } }] }],
       })
-      .where(eq(rulesets.organisationId, tenant.organisation.id));
+      .where(tenant.owns(rulesets));
     await tenant.rescore();
     expect(await summary(tenant)).toEqual([{ score: 0, version: 0, count: 1 }]);
   });
@@ -332,12 +331,9 @@ test('no score ever mixes versions while rules change under syncs and re-scoring
     ...replicas.map((replica, index) =>
       repeatedly(() => tenant.on(replica).sync(...opened.slice(index * 3, index * 3 + 6))),
     ),
-    ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, tenant.organisation.id))),
+    ...replicas.map(replica => repeatedly(() => rescoreBatch(replica, tenant.id))),
     repeatedly(async () => {
-      const [row] = await executor
-        .select({ mixed })
-        .from(pullRequests)
-        .where(eq(pullRequests.organisationId, tenant.organisation.id));
+      const [row] = await executor.select({ mixed }).from(pullRequests).where(tenant.owns(pullRequests));
       found.push(row?.mixed ?? -1);
     }),
   ];
@@ -362,11 +358,7 @@ test('rules whose commit gets no reply are not called applied, and a second try 
   proxy.loseReplyTo('commit\0');
   await expect(attempt()).rejects.toThrow(CommitUnknown);
   expect((await attempt()).version).toBe(1);
-  const versions = await executor
-    .select({ version: rulesets.version })
-    .from(rulesets)
-    .where(eq(rulesets.organisationId, tenant.organisation.id));
-  expect(versions).toEqual([{ version: 1 }]);
+  expect((await tenant.rowsOf(rulesets)).map(({ version }) => version)).toEqual([1]);
 });
 
 test('text in rules that PostgreSQL cannot hold is replaced', async ({ tenant }) => {
@@ -388,23 +380,18 @@ test('of long breakdowns a rescoring reads digests, and leaves rows alone whose 
   const rows = async () => {
     const { rows } = await executor.execute<{ version: string; bytes: number }>(sql`
       select xmin::text as version, octet_length(score_breakdown::text) as bytes from pull_requests
-      where organisation_id = ${tenant.organisation.id} order by id`);
+      where organisation_id = ${tenant.id} order by id`);
     return rows;
   };
   const before = await rows();
   expect(before[0]?.bytes).toBeGreaterThan(4_000);
-  const { value: step } = await readRange(
-    executor,
-    tenant.organisation.id,
-    wholeRange,
-    createFactsReader(['title']),
-  ).next();
+  const { value: step } = await readRange(executor, tenant.id, wholeRange, createFactsReader(['title'])).next();
   expect([...(step ?? [])].map(({ breakdown }) => breakdown)).toEqual(Array(3).fill(expect.stringMatching(/^\w{32}$/)));
   await tenant.apply(...long('1'));
-  expect(await rescoreBatch(service, tenant.organisation.id)).toBe(3);
+  expect(await rescoreBatch(service, tenant.id)).toBe(3);
   expect(await rows()).toEqual(before);
   await tenant.apply(...long('2'));
-  expect(await rescoreBatch(service, tenant.organisation.id)).toBe(3);
+  expect(await rescoreBatch(service, tenant.id)).toBe(3);
   expect((await tenant.storedPullRequests()).map(({ score }) => score)).toEqual([40, 40, 40]);
 });
 
@@ -412,9 +399,9 @@ test('steps of large facts are larger while these are small', async ({ tenant })
   await tenant.newStored(260);
   const sizesOf = async (characters: number) => {
     await executor.execute(sql`
-      update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${tenant.organisation.id}`);
+      update pull_requests set body = repeat('x', ${characters}) where organisation_id = ${tenant.id}`);
     const sizes: number[] = [];
-    for await (const step of readRange(executor, tenant.organisation.id, wholeRange, createFactsReader(['body']))) {
+    for await (const step of readRange(executor, tenant.id, wholeRange, createFactsReader(['body']))) {
       sizes.push([...step].length);
     }
     return sizes;

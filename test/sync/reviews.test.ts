@@ -20,16 +20,16 @@ const { service } = world;
 /** An organisation with the pull request of a member, and another member, who reviews it. */
 async function newTenant(...reviews: RuleDefinition[]) {
   const tenant = await world.newTenant();
-  const { acme, organisation } = tenant;
+  const { acme, id } = tenant;
   const [author, bob] = ['author', 'bob'].map(name => acme.member(`${name}-of-${acme.login}`)) as [Person, Person];
   const pullRequest = acme.repository('web').openPullRequest({ author, additions: 7 });
   const join = (executor: Executor, ...people: Person[]) => {
     const profiles = people.map(({ id, login }) => ({ githubId: id, login, name: login, photoUrl: '' }));
-    return drawTicket(executor).then(ticket => saveMembers(executor, organisation.id, ticket, profiles));
+    return drawTicket(executor).then(ticket => saveMembers(executor, id, ticket, profiles));
   };
-  if (reviews.length > 0) await applyRules(service, organisation.id, { reviews });
+  if (reviews.length > 0) await applyRules(service, id, { reviews });
   const idOf = async ({ login }: Person) => {
-    const [person] = await findMembersByLogin(service.database.executor, organisation.id, login);
+    const [person] = await findMembersByLogin(service.database.executor, id, login);
     return person === undefined ? null : formatId('mem', person.id);
   };
   return { tenant, author, bob, pullRequest, join, idOf };
@@ -132,7 +132,7 @@ describe('a stored reviewer', () => {
 
   test('who is erased while it is being saved is none', async () => {
     const { tenant, bob, pullRequest } = await newReviewed(...byMembers);
-    await syncAcross(tenant, pullRequest, executor => addErased(executor, tenant.organisation.id, bob.id));
+    await syncAcross(tenant, pullRequest, executor => addErased(executor, tenant.id, bob.id));
     expect(await tenant.stored(pullRequest)).toMatchObject({ reviewers: [], reviewScores: null });
   });
 
@@ -161,14 +161,14 @@ describe('points for reviews', () => {
     const versions = async () => [pullRequest, other].map(async wanted => (await tenant.stored(wanted))?.changedBy);
     const [before, ofOther] = await Promise.all(await versions());
 
-    await applyRules(service, tenant.organisation.id, { reviews: byMembers, rules: [rule('additions')] });
+    await applyRules(service, tenant.id, { reviews: byMembers, rules: [rule('additions')] });
     await tenant.rescore();
     expect(await reviewScores(tenant, pullRequest)).toMatchObject([{ score: 6 }]);
     const [after, ofOtherAfter] = await Promise.all(await versions());
     expect(after).not.toBe(before);
     // Nobody has reviewed it.
     expect(ofOtherAfter).toBe(ofOther);
-    const isOfOrganisation = eq(changes.organisationId, tenant.organisation.id);
+    const isOfOrganisation = tenant.owns(changes);
     const told = () => executor.$count(changes, and(isOfOrganisation, sql`transaction::text = ${after}`));
     expect(await told()).toBe(1);
 
@@ -193,7 +193,7 @@ describe('points for reviews', () => {
       breakdown: '[]',
       reviewScores: given,
     }));
-    const save = (given: typeof scores) => saveScores(service.database.executor, tenant.organisation.id, 0, given);
+    const save = (given: typeof scores) => saveScores(service.database.executor, tenant.id, 0, given);
     const saved = async () => Promise.all(all.map(async each => (await tenant.stored(each))?.reviewScores));
     await save(scores);
     expect(await saved()).toEqual(['[{"a":1}]', null, '[{"b":"\\n"}]', null]);
@@ -204,11 +204,8 @@ describe('points for reviews', () => {
   test('are none as long as a release that does not know reviewers has saved the pull request last', async () => {
     const { tenant, pullRequest } = await newReviewed(...byMembers);
     await tenant.sync(pullRequest);
-    await service.database.executor
-      .update(pullRequests)
-      .set({ factsVersion: 2 })
-      .where(eq(pullRequests.organisationId, tenant.organisation.id));
-    await applyRules(service, tenant.organisation.id, { reviews: [rule('7')] });
+    await service.database.executor.update(pullRequests).set({ factsVersion: 2 }).where(tenant.owns(pullRequests));
+    await applyRules(service, tenant.id, { reviews: [rule('7')] });
     await tenant.rescore();
     expect(await reviewScores(tenant, pullRequest)).toBeNull();
     await tenant.sync(pullRequest);
@@ -238,8 +235,8 @@ describe('erasing a person', () => {
     const id = await idOf(bob);
 
     const { database } = service;
-    const people = await findMembersByLogin(database.executor, tenant.organisation.id, bob.login);
-    expect(await eraseMember(database, tenant.organisation.id, oneRow(people))).toEqual({
+    const people = await findMembersByLogin(database.executor, tenant.id, bob.login);
+    expect(await eraseMember(database, tenant.id, oneRow(people))).toEqual({
       pullRequests: 0,
       assignments: 0,
       reviews: 2,
@@ -251,7 +248,7 @@ describe('erasing a person', () => {
     expect(after?.changedBy).not.toBe(before?.changedBy);
     expect(await tenant.stored(hers)).toMatchObject({ reviewers: [], reviewScores: null });
     expect((await tenant.stored(other))?.changedBy).toBe(changedBefore);
-    const told = eq(changes.organisationId, tenant.organisation.id);
+    const told = tenant.owns(changes);
     expect(await database.executor.$count(changes, and(told, sql`transaction::text = ${after?.changedBy}`))).toBe(2);
     await tenant.rescore();
     // They reviewed it on GitHub all the same.
@@ -261,7 +258,7 @@ describe('erasing a person', () => {
       reviewers: after?.reviewers,
     });
     const { rows } = await database.executor.execute(sql`
-      select from pull_requests where organisation_id = ${tenant.organisation.id}
+      select from pull_requests where organisation_id = ${tenant.id}
         and (to_jsonb(pull_requests)::text like ${`%${bob.login}%`} or reviewers::text like ${`%${id}%`})`);
     expect(rows).toEqual([]);
   });
@@ -270,15 +267,15 @@ describe('erasing a person', () => {
     const { tenant, bob, pullRequest } = await newReviewed();
     await tenant.sync(pullRequest);
     const before = await tenant.stored(pullRequest);
-    const people = await findMembersByLogin(service.database.executor, tenant.organisation.id, bob.login);
-    expect(await eraseMember(service.database, tenant.organisation.id, oneRow(people))).toMatchObject({ reviews: 1 });
+    const people = await findMembersByLogin(service.database.executor, tenant.id, bob.login);
+    expect(await eraseMember(service.database, tenant.id, oneRow(people))).toMatchObject({ reviews: 1 });
     expect(await tenant.stored(pullRequest)).toEqual({ ...before, reviewers: [] });
   });
 
   test('discards scores that were being calculated from what was stored before', async () => {
     const { tenant, bob, pullRequest } = await newReviewed();
     await tenant.sync(pullRequest);
-    await applyRules(service, tenant.organisation.id, { reviews: byMembers });
+    await applyRules(service, tenant.id, { reviews: byMembers });
     const { database } = service;
     const { id } = tenant.organisation;
     await database.transaction(executor => splitRemainder(executor, id));

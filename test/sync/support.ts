@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { asc, eq, inArray, type SQL, sql } from 'drizzle-orm';
+import { eq, inArray, type SQL, sql } from 'drizzle-orm';
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { test as anyTest, expect, onTestFinished } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
@@ -88,6 +89,10 @@ export class SyncTenant implements TenantOnGithub {
     return new SyncTenant(this.world, { ...this, organisation: { ...this.organisation, ...values } }, this.service);
   }
 
+  get id(): string {
+    return this.organisation.id;
+  }
+
   get web(): Repository {
     return this.acme.repository('web');
   }
@@ -101,20 +106,26 @@ export class SyncTenant implements TenantOnGithub {
 
   /** As it is stored now. */
   row() {
-    return getOrganisation(this.executor, this.organisation.id);
+    return getOrganisation(this.executor, this.id);
   }
 
   update(values: Parameters<typeof updateOrganisation>[2]) {
-    return updateOrganisation(this.executor, this.organisation.id, values);
+    return updateOrganisation(this.executor, this.id, values);
   }
 
-  /** In the order of GitHub's ids. */
+  /** That a row is its own. */
+  owns({ organisationId }: { organisationId: PgColumn }): SQL {
+    return eq(organisationId, this.id);
+  }
+
+  /** Its own rows of a table, in the order of these columns. */
+  async rowsOf<Table extends PgTable & { organisationId: PgColumn }>(table: Table, ...order: PgColumn[]) {
+    const rows = this.executor.select().from(table as PgTable);
+    return (await rows.where(this.owns(table)).orderBy(...order)) as Table['$inferSelect'][];
+  }
+
   storedMembers() {
-    return this.executor
-      .select()
-      .from(members)
-      .where(eq(members.organisationId, this.organisation.id))
-      .orderBy(asc(members.githubId));
+    return this.rowsOf(members, members.githubId);
   }
 
   /** Logins of members who have not left. */
@@ -123,77 +134,58 @@ export class SyncTenant implements TenantOnGithub {
     return rows.flatMap(({ login, leftAt }) => (leftAt === null ? [login] : [])).sort();
   }
 
-  /** Sorted by their names. */
   storedRepositories() {
-    return this.executor
-      .select()
-      .from(repositories)
-      .where(eq(repositories.organisationId, this.organisation.id))
-      .orderBy(asc(repositories.name));
+    return this.rowsOf(repositories, repositories.name);
   }
 
-  /** In the order of GitHub's ids. */
   storedPullRequests() {
-    return this.executor
-      .select()
-      .from(pullRequests)
-      .where(eq(pullRequests.organisationId, this.organisation.id))
-      .orderBy(asc(pullRequests.githubId));
+    return this.rowsOf(pullRequests, pullRequests.githubId);
   }
 
   async stored(wanted: PullRequest) {
     return (await this.storedPullRequests()).find(({ githubId }) => githubId === wanted.id);
   }
 
-  /** Pending sync requests, in the order of GitHub's ids. */
+  /** Pending sync requests. */
   waitingSyncs() {
-    return this.executor
-      .select()
-      .from(syncRequests)
-      .where(eq(syncRequests.organisationId, this.organisation.id))
-      .orderBy(asc(syncRequests.githubId));
+    return this.rowsOf(syncRequests, syncRequests.githubId);
   }
 
   /** Inserts a sync request with these values. */
   request({ id, nodeId }: Pick<PullRequest, 'id' | 'nodeId'>, values: Partial<typeof syncRequests.$inferInsert> = {}) {
-    const request = { organisationId: this.organisation.id, githubId: id, nodeId, ticket: 1, ...values };
+    const request = { organisationId: this.id, githubId: id, nodeId, ticket: 1, ...values };
     return this.executor.insert(syncRequests).values(request);
   }
 
   /** The requests that come next, up to `limit`. */
   dueRequests(limit: number) {
-    return findDueSyncRequests(this.executor, this.organisation.id, { limit, isolatedAfterSeconds: 30 });
+    return findDueSyncRequests(this.executor, this.id, { limit, isolatedAfterSeconds: 30 });
   }
 
   /** Of its deliveries, sorted. */
   async deliveryStates(): Promise<string[]> {
-    const rows = await this.executor
-      .select({ state: webhookDeliveries.state })
-      .from(webhookDeliveries)
-      .where(eq(webhookDeliveries.organisationId, this.organisation.id));
-    return rows.map(({ state }) => state).toSorted();
+    return (await this.rowsOf(webhookDeliveries)).map(({ state }) => state).toSorted();
   }
 
   /** `from → to (cause, version)`, oldest first. */
   async scoreHistory(): Promise<string[]> {
-    const rows = await this.executor
-      .select()
-      .from(scoreChanges)
-      .where(eq(scoreChanges.organisationId, this.organisation.id))
-      .orderBy(asc(scoreChanges.id));
+    const rows = await this.rowsOf(scoreChanges, scoreChanges.id);
     return rows.map(row => `${row.fromScore} → ${row.toScore} (${row.cause}, ${row.rulesetVersion})`);
   }
 
   /** Seconds from now to a time of the organisation, by the database's clock; null if the time is not set. */
-  secondsTo(column: string): Promise<number | null> {
-    return secondsTo(this.service, this.organisation, column);
+  async secondsTo(column: string): Promise<number | null> {
+    const { rows } = await this.executor.execute<{ seconds: number | null }>(sql`
+      select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds
+      from organisations where id = ${this.id}`);
+    return rows[0]?.seconds ?? null;
   }
 
   /** Sweeps, an hour after the last sweep. @returns how many refetches it requested */
   refetch(limit: number): Promise<number> {
     return this.service.database.transaction(async executor => {
-      await updateOrganisation(executor, this.organisation.id, { sweptAt: sql`now() - interval '1 hour'` });
-      return sweepPullRequests(executor, this.organisation.id, {
+      await updateOrganisation(executor, this.id, { sweptAt: sql`now() - interval '1 hour'` });
+      return sweepPullRequests(executor, this.id, {
         perHour: limit,
         minAgeSeconds: 86_400,
         minPauseSeconds: 60,
@@ -206,18 +198,18 @@ export class SyncTenant implements TenantOnGithub {
     await this.executor
       .update(pullRequests)
       .set({ fetchedAt: sql`now() - interval '2 days'` })
-      .where(eq(pullRequests.organisationId, this.organisation.id));
+      .where(this.owns(pullRequests));
     await this.update({ sweptAt: sql`now() - interval '1 hour'` });
   }
 
   /** As `webhooks retry` does. */
   retryFailed() {
-    return this.service.database.transaction(executor => retrySyncRequests(executor, this.organisation.id));
+    return this.service.database.transaction(executor => retrySyncRequests(executor, this.id));
   }
 
   /** Deletes a stored pull request, as a client does. @returns false if it is not stored */
   remove(id = ''): Promise<boolean> {
-    return removePullRequest(this.service.database, this.organisation.id, id, { name: 'a client', requestId: null });
+    return removePullRequest(this.service.database, this.id, id, { name: 'a client', requestId: null });
   }
 
   import(options?: ImportOptions) {
@@ -290,7 +282,7 @@ export class SyncTenant implements TenantOnGithub {
   ): Promise<Result | undefined> {
     let saving: Promise<Result> | undefined;
     await this.service.database.transaction(async executor => {
-      await lockOrganisation(executor, this.organisation.id, 'exclusive');
+      await lockOrganisation(executor, this.id, 'exclusive');
       saving ??= start();
       await waitUntil(async () => (await lockWaits(this.service)) === 1);
       await change(executor);
@@ -314,7 +306,7 @@ export class SyncTenant implements TenantOnGithub {
     const count = () => github.count() - github.count('Members');
     const before = count();
     await this.compareOnly();
-    const work = createRequestWorker(this.service, this.organisation.id);
+    const work = createRequestWorker(this.service, this.id);
     while (await work());
     return count() - before;
   }
@@ -326,7 +318,7 @@ export class SyncTenant implements TenantOnGithub {
   }
 
   apply(...rules: RuleDefinition[]) {
-    return applyRules(this.service, this.organisation.id, { rules });
+    return applyRules(this.service, this.id, { rules });
   }
 
   /** Puts rules in force, and scores all by them. @returns how many pull requests */
@@ -336,7 +328,7 @@ export class SyncTenant implements TenantOnGithub {
   }
 
   rescore(): Promise<number> {
-    return rescoreAll(this.service, this.organisation.id);
+    return rescoreAll(this.service, this.id);
   }
 
   /** Copies of one stored pull request with other ids. */
@@ -354,21 +346,9 @@ export class SyncTenant implements TenantOnGithub {
         insert into pull_requests (id, github_id, ${columns})
         select gen_random_uuid(), ${id}::bigint * 1000 + number_of, ${columns}
         from pull_requests, generate_series(${first}::int, ${Math.min(first + most, count) - 1}::int) as number_of
-        where organisation_id = ${this.organisation.id} and github_id = ${id}`);
+        where organisation_id = ${this.id} and github_id = ${id}`);
     }
   }
-}
-
-/** Seconds from now to a time of the organisation, by the database's clock; null if the time is not set. */
-export async function secondsTo(
-  { database }: Pick<Deps, 'database'>,
-  { id }: { id: string },
-  column: string,
-): Promise<number | null> {
-  const { rows } = await database.executor.execute<{ seconds: number | null }>(
-    sql`select extract(epoch from ${sql.identifier(column)} - now())::float8 as seconds from organisations where id = ${id}`,
-  );
-  return rows[0]?.seconds ?? null;
 }
 
 /** Posts webhooks, one after the other, all of which must be taken. */

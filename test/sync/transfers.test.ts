@@ -1,4 +1,4 @@
-import { eq, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
 import { inspectOrganisation } from '../../src/commands/doctor/inspection.ts';
 import { rescoreRanges } from '../../src/database/schema.ts';
@@ -79,8 +79,8 @@ describe('a repository that has left the organisation', () => {
     await tenant.compare();
     await tenant.makeSweepDue();
     await executor.execute(sql`update pull_requests set fetched_at = now() where github_id = ${inOther.id}`);
-    expect(await inspectOrganisation(executor, tenant.organisation.id)).toMatchObject({ pullRequests: 2 });
-    const { sinceOldestFetch } = await inspectOrganisation(executor, tenant.organisation.id);
+    expect(await inspectOrganisation(executor, tenant.id)).toMatchObject({ pullRequests: 2 });
+    const { sinceOldestFetch } = await inspectOrganisation(executor, tenant.id);
     expect(sinceOldestFetch).toBeLessThan(86_400);
     await tenant.makeSweepDue();
     await tenant.compareOnly();
@@ -131,7 +131,7 @@ describe('a repository that a list does not have', () => {
     const { tenant, web } = await twoRepositories();
     await executor.execute(sql`
       insert into repositories (organisation_id, id, github_id, node_id, name)
-      select ${tenant.organisation.id}::uuid, gen_random_uuid(), 900000000000 + place, 'R_refused_' || place, 'acme/' || place
+      select ${tenant.id}::uuid, gen_random_uuid(), 900000000000 + place, 'R_refused_' || place, 'acme/' || place
       from generate_series(1, 100) as place`);
     world.github.fault(replacing(/NOT_FOUND/g, 'FORBIDDEN'), { times: 20, when: 'RepositoryOwners' });
     elsewhere(web);
@@ -186,7 +186,7 @@ describe('a repository that comes back', () => {
     await world.workOff();
     expect(await tenant.stored(inWeb)).toMatchObject({ title: 'Back' });
     expect(await leftRepositories(tenant)).toEqual([]);
-    expect(await executor.$count(rescoreRanges, eq(rescoreRanges.organisationId, tenant.organisation.id))).toBe(0);
+    expect(await tenant.rowsOf(rescoreRanges)).toEqual([]);
   });
 
   test('loses its mark with an import', async () => {
