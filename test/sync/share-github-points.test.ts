@@ -20,7 +20,7 @@ const limitsOf = ({ config, database }: Pick<Deps, 'config' | 'database'>, { org
 /** An organisation with pull requests. One has just been fetched, and few points were left. */
 async function withFewPoints(remaining: number): Promise<SyncTenant> {
   const tenant = await world.newTenant();
-  const opened = [1, 2, 3].map(() => tenant.web.openPullRequest());
+  const opened = tenant.open(3);
   setPoints(world.github, 5_000, remaining);
   await tenant.sync(...opened.slice(0, 1));
   return tenant;
@@ -165,7 +165,7 @@ describe('the points that an organisation has used', () => {
 
   test('are those of its webhooks and PUT syncs alone', async () => {
     const [tenant, other] = [await world.newTenant(), await world.newTenant()];
-    const opened = [1, 2, 3].map(() => tenant.web.openPullRequest());
+    const opened = tenant.open(3);
     for (const pullRequest of opened) await tenant.sync(pullRequest);
     await other.sync(other.acme.repository('web').openPullRequest());
     await tenant.syncMembers();
@@ -173,8 +173,8 @@ describe('the points that an organisation has used', () => {
     expect([await used(tenant), await used(other)]).toEqual([3, 1]);
   });
 
-  test("two exchanges at the same time count once each in an organisation's used points", async ({ tenant }) => {
-    const opened = [1, 2].map(() => tenant.web.openPullRequest());
+  test('count two exchanges at the same time once each', async ({ tenant }) => {
+    const opened = tenant.open(2);
     await tenant.sync(...opened);
     const before = await used(tenant);
     const { released, release } = createLatch();
@@ -187,19 +187,18 @@ describe('the points that an organisation has used', () => {
     expect(await used(tenant)).toBe((before ?? 0) + 2);
   });
 
-  test("requests that fail count in an organisation's used points", async ({ tenant }) => {
+  test('count requests that fail', async ({ tenant }) => {
     const opened = await tenant.openStored();
     world.github.fault(htmlError(502));
     await expect(tenant.sync(opened)).rejects.toMatchObject({ code: 'github_failed' });
     expect(await used(tenant)).toBe(2);
   });
 
-  test("an organisation's used points start anew in the next hour, not if the reset moves by seconds", async () => {
-    const tenant = await world.newTenant();
+  test('start anew in the next hour, not if the reset moves by seconds', async ({ tenant }) => {
     await tenant.sync(tenant.web.openPullRequest());
     const { limit } = world.github;
     const resetAt = limit?.resetAt ?? 0;
-    const count = (points: number, until: number) => countPoints(executor, tenant.organisation.id, points, until);
+    const count = (points: number, until: number) => countPoints(executor, tenant.id, points, until);
     await count(10, resetAt + 2);
     await count(100, resetAt - 2);
     expect(await used(tenant)).toBe(111);
@@ -209,8 +208,7 @@ describe('the points that an organisation has used', () => {
     expect(await used(tenant)).toBe(0);
   });
 
-  test("an organisation's used points start anew in the next hour, also after a reset that was years ahead", async () => {
-    const tenant = await world.newTenant();
+  test('start anew in the next hour, also after a reset that was years ahead', async ({ tenant }) => {
     const opened = tenant.web.openPullRequest();
     world.github.fault(replacing(/"resetAt":"[^"]*"/, '"resetAt":"9999-01-01T00:00:00Z"'));
     for (let times = 0; times < 2; times += 1) await tenant.sync(opened);
@@ -222,16 +220,15 @@ describe('the points that an organisation has used', () => {
   test('are counted up to what can be stored', async ({ tenant }) => {
     await tenant.sync(tenant.web.openPullRequest());
     for (const points of [2 ** 31, 1]) {
-      await countPoints(executor, tenant.organisation.id, points, world.github.limit?.resetAt ?? 0);
+      await countPoints(executor, tenant.id, points, world.github.limit?.resetAt ?? 0);
     }
     expect(await used(tenant)).toBe(2 ** 31 - 1);
   });
 
-  test("an organisation's used points stay counted if a reply from the hour before is counted late", async () => {
-    const tenant = await world.newTenant();
+  test('stay counted if a reply from the hour before is counted late', async ({ tenant }) => {
     await tenant.sync(tenant.web.openPullRequest());
     const before = (world.github.limit?.resetAt ?? 0) - 3_600;
-    await countPoints(executor, tenant.organisation.id, 100, before);
+    await countPoints(executor, tenant.id, 100, before);
     expect(await used(tenant)).toBe(101);
   });
 });
