@@ -1,11 +1,10 @@
 import { sql } from 'drizzle-orm';
-import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startLoops } from '../../src/sync/start-loops.ts';
 import { type Running, requireBuild, start } from '../commands/support.ts';
 import { naming } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
-import { deliver, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
+import { deliver, openTransaction, type SyncTenant, startSyncWorld, waitUntil } from './support.ts';
 
 const hour = 3_600;
 
@@ -38,7 +37,7 @@ afterAll(async () => {
 async function requestsOf(tenant: SyncTenant): Promise<{ leased: boolean }[]> {
   const { rows } = await world.service.database.executor.execute<{ leased: boolean }>(sql`
     select sync_leased_until > now() as leased from sync_requests join organisations on organisations.id = organisation_id
-    where organisation_id = ${tenant.organisation.id}`);
+    where organisation_id = ${tenant.id}`);
   return rows;
 }
 
@@ -70,61 +69,47 @@ test('within ten seconds, others do the work of replicas killed during a fetch, 
     saving: await world.newTenant(),
     saved: await world.newTenant(),
   };
-  const open = async (tenant: SyncTenant) => {
-    const pullRequest = await tenant.openStored({ title: 'before' });
-    return pullRequest;
-  };
   const [fetching, saving, saved] = [
-    await open(tenants.fetching),
-    await open(tenants.saving),
-    await open(tenants.saved),
+    await tenants.fetching.openStored({ title: 'before' }),
+    await tenants.saving.openStored({ title: 'before' }),
+    await tenants.saved.openStored({ title: 'before' }),
   ];
-  const lock = new pg.Client({ connectionString: world.service.database.url });
-  await lock.connect();
   const title = async (tenant: SyncTenant, pullRequest: PullRequest) => (await tenant.stored(pullRequest))?.title;
 
-  try {
-    await lock.query('begin');
-    await lock.query('select from pull_requests where github_id = $1 for update', [saving.id]);
-    world.github.fault({ kind: 'hang' }, { when: naming(fetching) });
-    // Long enough to lock its request meanwhile.
-    world.github.fault({ kind: 'delay', milliseconds: 2_000 }, { when: naming(saved) });
-    world.github.requests.length = 0;
-    await deliver(world.service, saved.edit({ title: 'after' }));
-    await waitUntil(async () => (await requestsOf(tenants.saved)).every(({ leased }) => leased));
-    await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
-    await deliver(world.service, saving.edit({ title: 'after' }));
+  const lock = await openTransaction(world, 'select from pull_requests where github_id = $1 for update', [saving.id]);
+  world.github.fault({ kind: 'hang' }, { when: naming(fetching) });
+  // Long enough to lock its request meanwhile.
+  world.github.fault({ kind: 'delay', milliseconds: 2_000 }, { when: naming(saved) });
+  world.github.requests.length = 0;
+  await deliver(world.service, saved.edit({ title: 'after' }));
+  await waitUntil(async () => (await requestsOf(tenants.saved)).every(({ leased }) => leased));
+  await lock.query('select from sync_requests where github_id = $1 for update', [saved.id]);
+  await deliver(world.service, saving.edit({ title: 'after' }));
 
-    const blocked = async () => {
-      const { rows } = await lock.query<{ pid: number }>(
-        'select pid from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
-      );
-      return rows.map(({ pid }) => pid);
-    };
-    await waitUntil(async () => (await blocked()).length === 2);
-    // Last: its fetch ends after a time, and what comes before may take long on a busy machine.
-    await deliver(world.service, fetching.edit({ title: 'after' }));
-    await waitUntil(async () => world.github.count() === 3);
-    expect(await title(tenants.saved, saved)).toBe('after');
-    expect(await title(tenants.saving, saving)).toBe('before');
-    for (const { child } of workers) child.kill('SIGKILL');
-    const killed = performance.now();
-    const loops = startLoops(world.service);
-    // PostgreSQL completes what a dead client has sent; these had not sent it yet.
-    await lock.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [await blocked()]);
-    await lock.query('rollback');
-    for (const tenant of Object.values(tenants)) expect(await requestsOf(tenant)).toHaveLength(1);
-
-    await waitUntil(
-      async () => (await Promise.all(Object.values(tenants).map(requestsOf))).flat().length === 0,
-      10_000,
+  const blocked = async () => {
+    const { rows } = await lock.query<{ pid: number }>(
+      'select pid from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))',
     );
-    expect(performance.now() - killed).toBeLessThan(10_000);
-    await loops.stop();
-    for (const tenant of Object.values(tenants)) {
-      expect((await tenant.storedPullRequests()).map(row => row.title)).toEqual(['after']);
-    }
-  } finally {
-    await lock.end();
+    return rows.map(({ pid }) => pid);
+  };
+  await waitUntil(async () => (await blocked()).length === 2);
+  // Last: its fetch ends after a time, and what comes before may take long on a busy machine.
+  await deliver(world.service, fetching.edit({ title: 'after' }));
+  await waitUntil(async () => world.github.count() === 3);
+  expect(await title(tenants.saved, saved)).toBe('after');
+  expect(await title(tenants.saving, saving)).toBe('before');
+  for (const { child } of workers) child.kill('SIGKILL');
+  const killed = performance.now();
+  const loops = startLoops(world.service);
+  // PostgreSQL completes what a dead client has sent; these had not sent it yet.
+  await lock.query('select pg_terminate_backend(pid) from unnest($1::int[]) as pid', [await blocked()]);
+  await lock.query('rollback');
+  for (const tenant of Object.values(tenants)) expect(await requestsOf(tenant)).toHaveLength(1);
+
+  await waitUntil(async () => (await Promise.all(Object.values(tenants).map(requestsOf))).flat().length === 0, 10_000);
+  expect(performance.now() - killed).toBeLessThan(10_000);
+  await loops.stop();
+  for (const tenant of Object.values(tenants)) {
+    expect((await tenant.storedPullRequests()).map(row => row.title)).toEqual(['after']);
   }
 }, 40_000);
