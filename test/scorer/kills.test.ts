@@ -14,7 +14,7 @@ test('re-scoring and a plan finish correctly, and no rules are suspended, whenev
   const world = await startSyncWorld();
   const tenant = await world.newTenant();
   const { database, log } = world.service;
-  const { id: organisationId } = tenant.organisation;
+  const { id: organisationId } = tenant;
   await tenant.newStored(2_000);
   await tenant.apply(rule('additions'));
   const scorer = createScorer(database, log, { environment: {} });

@@ -1,10 +1,10 @@
 /** Rules within all limits keep within the time and the memory of a scorer's process, whatever they are asked for. */
 import { sql } from 'drizzle-orm';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { setChecksEnabled } from '../../src/database/check-runs.ts';
-import { getOrganisation } from '../../src/database/organisations.ts';
 import type { JobKind, Scorer } from '../../src/scorer/jobs.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
+import type { Facts } from '../../src/scoring/facts.ts';
 import { checkRulesFile } from '../../src/scoring/file/check-rules-file.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
 import { factsWith, reviewWith } from '../scoring/support.ts';
@@ -13,7 +13,7 @@ import { appOptions } from '../support/world.ts';
 import { rule, type SyncTenant, startSyncWorld } from '../sync/support.ts';
 
 const world = await startSyncWorld(...appOptions());
-const { service } = world;
+const { service, test } = world;
 
 /** Six groups of eight comparisons: as many parts as an expression may have. */
 const group = Array.from({ length: 8 }, (_, index) => `size > ${index}`).join(' && ');
@@ -26,15 +26,11 @@ const longRules = (entries: number) =>
     logic: Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action: 'ADD', value: '1' } })),
   }));
 
-async function applyLong(
-  { organisation }: SyncTenant,
-  given: { rules?: number; reviews?: number },
-  define = longDefinition,
-): Promise<void> {
-  const file = { define, rules: longRules(given.rules ?? 0), reviews: longRules(given.reviews ?? 0) };
-  const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
+/** Puts the rules of a file in force. */
+async function applyFile({ id }: SyncTenant, file: { define?: object; rules?: object[]; reviews?: object[] }) {
+  const checked = checkRulesFile(Buffer.from(JSON.stringify({ rules: [], ...file })));
   expect(checked.problems).toEqual([]);
-  await applyRules(service, organisation.id, checked);
+  await applyRules(service, id, checked);
 }
 
 /** As `serve` has it. */
@@ -44,28 +40,26 @@ function processesOfRules(): Scorer {
   return scorer;
 }
 
-const suspendedVersionOf = async ({ organisation }: SyncTenant) =>
-  (await getOrganisation(service.database.executor, organisation.id)).suspendedVersion;
+const explain = ({ id }: SyncTenant, facts: Facts) =>
+  processesOfRules().run('explain', { organisationId: id, version: 1, facts });
 
-test('check runs of ten pull requests by a thousand long entries are published', async () => {
-  const tenant = await world.newTenant();
-  const { id } = tenant.organisation;
-  await applyLong(tenant, { rules: 1_000 });
-  const web = tenant.acme.repository('web');
-  await tenant.sync(...Array.from({ length: 10 }, () => web.openPullRequest()));
+const suspendedVersionOf = async (tenant: SyncTenant) => (await tenant.row()).suspendedVersion;
+
+test('check runs of ten pull requests by a thousand long entries are published', async ({ tenant }) => {
+  const { id } = tenant;
+  await applyFile(tenant, { define: longDefinition, rules: longRules(1_000) });
+  await tenant.sync(...tenant.open(10));
   await service.database.transaction(executor => setChecksEnabled(executor, id, true));
   await publishCheckRuns({ ...service, scorer: processesOfRules() }, { organisationId: id });
   expect(await suspendedVersionOf(tenant)).toBeNull();
-  expect(web.checkRuns).toHaveLength(10);
+  expect(tenant.web.checkRuns).toHaveLength(10);
 });
 
 test('a pull request with fifty reviews is explained by a hundred long entries, with some of its reviews', async () => {
   const tenant = await world.newTenant();
-  await applyLong(tenant, { reviews: 100 });
+  await applyFile(tenant, { define: longDefinition, reviews: longRules(100) });
   const reviews = Array.from({ length: 50 }, (_, index) => reviewWith({ member: `mem_${index}` }));
-  const facts = factsWith({ size: 3, given_reviews: reviews });
-  const input = { organisationId: tenant.organisation.id, version: 1, facts };
-  const explanation = await processesOfRules().run('explain', input);
+  const explanation = await explain(tenant, factsWith({ size: 3, given_reviews: reviews }));
   expect(explanation.reviews.length).toBeGreaterThan(0);
   expect(explanation.reviews.length).toBeLessThan(50);
   expect(await suspendedVersionOf(tenant)).toBeNull();
@@ -74,10 +68,9 @@ test('a pull request with fifty reviews is explained by a hundred long entries, 
 test('a pull request with many files is explained by a thousand entries that read them again and again', async () => {
   const tenant = await world.newTenant();
   const lengths = Array.from({ length: 20 }, () => 'length(files) > 3000').join(' || ');
-  await applyLong(tenant, { rules: 1_000 }, { d: lengths });
+  await applyFile(tenant, { define: { d: lengths }, rules: longRules(1_000) });
   const facts = factsWith({ files: Array.from({ length: 3_000 }, (_, index) => `${index}/`.padEnd(87, 'x')) });
-  const input = { organisationId: tenant.organisation.id, version: 1, facts };
-  await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
+  await expect(explain(tenant, facts)).resolves.toMatchObject({ score: 0 });
   expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
@@ -92,26 +85,22 @@ test('a check of many large tests gives what is wrong with the file, and no more
   expect(checked.problems[0]?.message).toMatch(/^test "t0" expected 7, but the score is 0 \(nothing counted\)/);
 });
 
-test('a pull request is explained in time by rules that are nested as deeply as they may be', async () => {
-  const tenant = await world.newTenant();
+test('a pull request is explained in time by rules that are nested as deeply as they may be', async ({ tenant }) => {
   const balanced = (parts: string[]): string => {
     const half = parts.length >> 1;
     return half === 0 ? parts.join() : `(${balanced(parts.slice(0, half))} || ${balanced(parts.slice(half))})`;
   };
   const matches = Array.from({ length: 36 }, (_, index) => `matches(body, "[a-z].{20}(q|#7|${index}z)!")`);
   const expression = `${'!('.repeat(24)}${balanced(matches)}${')'.repeat(24)}`;
-  const rules = [{ name: 'Deep', logic: [{ expression, effect: { action: 'ADD', value: '1' } }] }];
-  const checked = checkRulesFile(Buffer.from(JSON.stringify({ rules })));
-  expect(checked.problems).toEqual([]);
-  await applyRules(service, tenant.organisation.id, checked);
+  await applyFile(tenant, {
+    rules: [{ name: 'Deep', logic: [{ expression, effect: { action: 'ADD', value: '1' } }] }],
+  });
   const facts = factsWith({ body: 'The fix of core-12 '.repeat(3_449) });
-  const input = { organisationId: tenant.organisation.id, version: 1, facts };
-  await expect(processesOfRules().run('explain', input)).resolves.toMatchObject({ score: 0 });
+  await expect(explain(tenant, facts)).resolves.toMatchObject({ score: 0 });
   expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
-test('five hundred reviews are scored in time by rules that calculate as much as they may', async () => {
-  const tenant = await world.newTenant();
+test('five hundred reviews are scored in time by rules that calculate as much as they may', async ({ tenant }) => {
   const nested = (call: string, fact: string) => `${`${call}(`.repeat(25)}${fact}${')'.repeat(25)}`;
   const pairs = [
     ['floor', 'abs'],
@@ -123,24 +112,20 @@ test('five hundred reviews are scored in time by rules that calculate as much as
     .join(' + ');
   const logic = Array.from({ length: 50 }, () => ({ expression: 'd', effect: { action: 'ADD', value: 'n' } }));
   const reviews = ['One', 'Two'].map(name => ({ name, logic }));
-  const file = { define: { d: `${number} != 7`, n: number }, rules: [], reviews };
-  const checked = checkRulesFile(Buffer.from(JSON.stringify(file)));
-  expect(checked.problems).toEqual([]);
-  await applyRules(service, tenant.organisation.id, checked);
+  await applyFile(tenant, { define: { d: `${number} != 7`, n: number }, reviews });
   const given = Array.from({ length: 500 }, (_, index) =>
     reviewWith({ member: `mem_${index}`, review_comments: index, hours_to_review: index / 7 }),
   );
   const facts = [factsWith({ given_reviews: given })];
-  const scores = await processesOfRules().run('score', { organisationId: tenant.organisation.id, version: 1, facts });
+  const scores = await processesOfRules().run('score', { organisationId: tenant.id, version: 1, facts });
   expect(scores).toHaveLength(1);
   expect(await suspendedVersionOf(tenant)).toBeNull();
 });
 
-test('pull requests with hundreds of reviews are scored in several jobs', async () => {
-  const tenant = await world.newTenant();
-  await applyRules(service, tenant.organisation.id, { reviews: [rule('1')] });
+test('pull requests with hundreds of reviews are scored in several jobs', async ({ tenant }) => {
+  await applyRules(service, tenant.id, { reviews: [rule('1')] });
   const reviewers = Array.from({ length: 450 }, (_, index) => world.github.account(`reviewer-${index}`));
-  const pullRequests = Array.from({ length: 5 }, () => tenant.acme.repository('web').openPullRequest());
+  const pullRequests = tenant.open(5);
   for (const each of pullRequests) for (const reviewer of reviewers) each.review(reviewer, 'APPROVED');
   const jobs: number[] = [];
   const scorer: Scorer = {
@@ -156,9 +141,8 @@ test('pull requests with hundreds of reviews are scored in several jobs', async 
 
 const isScore = (kind: JobKind, _input: unknown): _input is { facts: readonly unknown[] } => kind === 'score';
 
-test('hundreds of pull requests as large as GitHub has them are planned', async () => {
-  const tenant = await world.newTenant();
-  const { id: organisationId } = tenant.organisation;
+test('hundreds of pull requests as large as GitHub has them are planned', async ({ tenant }) => {
+  const { id: organisationId } = tenant;
   await tenant.newStored(450);
   const { executor } = service.database;
   const isFirst = sql`id = (select min(id::text)::uuid from pull_requests where organisation_id = ${organisationId})`;
