@@ -5,10 +5,10 @@ import { countPullRequests, findPullRequestReferences, type PullRequestReference
 import type { Deps } from '../deps.ts';
 import { formatId } from '../ids.ts';
 import type { ResultOf } from '../scorer/jobs.ts';
-import type { Mover, PlanResult, RuleResult } from '../scoring/plan/plan.ts';
+import type { Mover, RuleResult } from '../scoring/plan/plan.ts';
 import { hasChanges, type RuleChanges } from '../scoring/plan/rule-changes.ts';
 import type { Ruleset } from '../scoring/ruleset.ts';
-import { type AuditComparison, compareAudits } from './audit.ts';
+import { compareAudits } from './audit.ts';
 import type { ReportOptions } from './standings.ts';
 
 export type PlanDocument = ReturnType<typeof planDocument>;
@@ -31,18 +31,10 @@ const nobody = { login: '', name: '' };
 interface PlanDetails {
   organisation: string;
   file: string;
-  /** The version in force, which the file is compared with; 0 if no rules have been applied yet. */
-  version: number;
-  /** How many stored scores are older than the version. */
-  outdated: number;
   /** By id, at least those of the movers. */
   pullRequests: ReadonlyMap<string, Pick<PullRequestReference, 'repository' | 'number' | 'title' | 'url'>>;
   /** By public id. */
   members: ReadonlyMap<string, { login: string; name: string }>;
-  /** Null if neither side has rules for them. */
-  reviews: ResultOf<'plan'>['reviews'];
-  /** Null if it was not asked for. */
-  audit: AuditComparison | null;
 }
 
 /**
@@ -58,35 +50,30 @@ export async function readPlan(
 ): Promise<PlanDocument> {
   const { executor } = database;
   const total = await countPullRequests(executor, organisationId);
-  const {
-    version,
-    outdated,
-    changes,
-    result,
-    audits,
-    reviews: ofReviews,
-  } = await scorer.run(
+  const plan = await scorer.run(
     'plan',
     { organisationId, ruleset: { definitions, rules, reviews }, withAudit },
     { signal, onProgress: done => onProgress?.(done, total) },
   );
-  const movers = [...result.movers.raised, ...result.movers.lowered].map(mover => mover.id);
+  const { raised, lowered } = plan.result.movers;
+  const movers = [...raised, ...lowered].map(mover => mover.id);
   const members = await listMembers(executor, organisationId, true);
-  return planDocument(result, changes, {
-    reviews: ofReviews,
+  return planDocument(plan, {
     organisation: (await getOrganisation(executor, organisationId)).login,
     file: name,
-    version,
-    outdated,
     pullRequests: await findPullRequestReferences(executor, organisationId, movers),
-    audit: audits === null ? null : compareAudits(audits),
     members: new Map(members.map(({ id, login, name }) => [formatId('mem', id), { login, name }])),
   });
 }
 
-/** What a plan says of pull requests, and of reviews. In the latter, `pull_requests` are reviews. */
-function describeResult({ movers: _, ...result }: PlanResult, changes: RuleChanges, details: PlanDetails) {
-  const { outdated, members } = details;
+type Plan = ResultOf<'plan'>;
+
+/** What a plan says of pull requests, or of reviews. In the latter, `pull_requests` are reviews. */
+function describeComparison(
+  { result: { movers: _, ...result }, changes, audits }: Pick<Plan, 'result' | 'changes' | 'audits'>,
+  outdated: number,
+  members: PlanDetails['members'],
+) {
   return {
     rule_changes: {
       added: changes.added.length,
@@ -103,14 +90,16 @@ function describeResult({ movers: _, ...result }: PlanResult, changes: RuleChang
       const id = known.startsWith('mem_') ? known : formatId('mem', known);
       return { id, ...(members.get(id) ?? nobody), ...totals };
     }),
+    audit: audits && compareAudits(audits),
   };
 }
 
-export function planDocument(result: PlanResult, changes: RuleChanges, details: PlanDetails) {
-  const { reviews } = details;
-  const { rule_changes: ruleChanges, ...ofPullRequests } = describeResult(result, changes, details);
+export function planDocument(plan: Plan, { organisation, file, pullRequests, members }: PlanDetails) {
+  const { version, outdated, changes, reviews } = plan;
+  const { movers } = plan.result;
+  const { rule_changes: ruleChanges, audit, ...ofPullRequests } = describeComparison(plan, outdated, members);
   const move = ({ id, member, from, to }: Mover) => {
-    const known = details.pullRequests.get(id) ?? { repository: '', number: 0, title: '', url: '' };
+    const known = pullRequests.get(id) ?? { repository: '', number: 0, title: '', url: '' };
     const { repository, number, title, url } = known;
     return {
       id: formatId('pr', id),
@@ -118,15 +107,15 @@ export function planDocument(result: PlanResult, changes: RuleChanges, details: 
       number,
       title,
       url,
-      member: (details.members.get(formatId('mem', member)) ?? nobody).login,
+      member: (members.get(formatId('mem', member)) ?? nobody).login,
       from,
       to,
     };
   };
   return {
-    organisation: details.organisation,
-    file: details.file,
-    ruleset_version: details.version,
+    organisation,
+    file,
+    ruleset_version: version,
     // Whether the file would change a rule, and so perhaps scores.
     changes: hasChanges(changes) || (reviews !== null && hasChanges(reviews.changes)),
     rule_changes: ruleChanges,
@@ -136,11 +125,8 @@ export function planDocument(result: PlanResult, changes: RuleChanges, details: 
       changed: changes.definitions.changed.length,
     },
     ...ofPullRequests,
-    movers: { raised: result.movers.raised.map(move), lowered: result.movers.lowered.map(move) },
-    audit: details.audit,
-    reviews: reviews && {
-      ...describeResult(reviews.result, reviews.changes, details),
-      audit: reviews.audits && compareAudits(reviews.audits),
-    },
+    movers: { raised: movers.raised.map(move), lowered: movers.lowered.map(move) },
+    audit,
+    reviews: reviews && describeComparison(reviews, outdated, members),
   };
 }

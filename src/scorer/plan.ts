@@ -79,7 +79,8 @@ function withoutEntries({ rules, reviews }: Ruleset): CheckedRuleset {
 /**
  * Scores all stored pull requests by the rules in force and by others, in one snapshot. Writes nothing.
  *
- * @returns `reviews`: the same of them, null if neither side has rules for them
+ * @returns `version`: the one in force, 0 if no rules have been applied yet; `outdated`: how many stored scores are older;
+ * `reviews`: the same of them, null if neither side has rules for them
  */
 export function plan(
   work: Work,

@@ -49,17 +49,21 @@ function planOf(count: number, people = 3, { title, url, name, rule }: Texts = u
     plan.add(id, member, facts);
     reviewPlan.add(id, '', facts);
   }
-  return planDocument(plan.result(), compareRules(rulesetOf(before), rulesetOf(after)), {
-    organisation: name,
-    file: name,
+  const compared = {
     version: 3,
     outdated: 1,
-    audit: null,
+    changes: compareRules(rulesetOf(before), rulesetOf(after)),
+    result: plan.result(),
+    audits: null,
     reviews: {
       changes: compareRules(reviewsBefore, reviewsAfter, 'reviews'),
       result: reviewPlan.result(),
       audits: null,
     },
+  };
+  return planDocument(compared, {
+    organisation: name,
+    file: name,
     pullRequests: new Map(pullRequests.map((id, number) => [id, { id, repository: name, number, title, url }])),
     members: new Map(members.map(id => [formatId('mem', id), { login: name, name: `${name} ` }])),
   });
