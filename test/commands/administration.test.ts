@@ -147,12 +147,12 @@ describe('organisation remove', () => {
   });
 
   test('an import says so if its organisation is removed meanwhile', async () => {
-    const home = await world.newTenant();
-    home.acme.repository('web').openPullRequest();
+    const tenant = await world.newTenant();
+    tenant.acme.repository('web').openPullRequest();
     const reply = world.github.hold('hold', 'PullRequests');
-    const importing = run('import --organisation', home.acme.login);
+    const importing = run('import --organisation', tenant.acme.login);
     await reply.begun;
-    await runJson('organisation remove', home.acme.login, '--yes');
+    await runJson('organisation remove', tenant.acme.login, '--yes');
     reply.release();
     expect(await complaintOf(importing)).toContain('The organisation has been removed.');
   });
@@ -377,27 +377,27 @@ test.each(['export', 'erase'])('member %s says if nobody has the login', async n
 describe('deleted pull requests', () => {
   /** An organisation with two repositories, all of whose three pull requests are deleted but one. */
   async function newDeletions(login: string) {
-    const home = await newTenant(login);
-    home.github.repository('api').addPullRequest({ author: world.github.account('stranger') });
+    const tenant = await newTenant(login);
+    tenant.github.repository('api').addPullRequest({ author: world.github.account('stranger') });
     await runJson('import --organisation', login);
-    const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', home.token);
-    for (const { id } of body.data.slice(1)) await world.client.delete(`/2025-04/pull-requests/${id}`, home.token);
-    return home;
+    const { body } = await world.client.get<PageBody<PullRequestBody>>('/2025-04/pull-requests', tenant.token);
+    for (const { id } of body.data.slice(1)) await world.client.delete(`/2025-04/pull-requests/${id}`, tenant.token);
+    return tenant;
   }
 
   test('an import counts deleted pull requests, and --restore-deleted brings them back', async () => {
     const { organisation } = await newDeletions('restoring');
-    const home = ['--organisation', 'restoring'];
-    expect(await runJson('import', ...home)).toMatchObject({ seen: 5, saved: 1, untracked: 2, deleted: 2 });
-    const { stdout } = await run('import', ...home);
+    const restoring = ['--organisation', 'restoring'];
+    expect(await runJson('import', ...restoring)).toMatchObject({ seen: 5, saved: 1, untracked: 2, deleted: 2 });
+    const { stdout } = await run('import', ...restoring);
     expect(stdout).toContain(
       '1 saved, 2 skipped because the author is not a member, 2 stay deleted (--restore-deleted brings them back).\n',
     );
-    expect(await runJson('import', ...home, '--restore-deleted')).toMatchObject({ saved: 3, deleted: 0 });
+    expect(await runJson('import', ...restoring, '--restore-deleted')).toMatchObject({ saved: 3, deleted: 0 });
     expect(await countRows(organisation.id)).toMatchObject({ pull_requests: 3 });
     expect(await countRows(organisation.id)).not.toHaveProperty('deleted_pull_requests');
-    expect((await run('import', ...home)).stdout).not.toContain('deleted');
-    const log = await runJson<{ subject: string }[]>('audit-log', ...home);
+    expect((await run('import', ...restoring)).stdout).not.toContain('deleted');
+    const log = await runJson<{ subject: string }[]>('audit-log', ...restoring);
     expect(log.at(-2)?.subject).toBe('restoring with deleted ones');
   });
 
@@ -405,9 +405,9 @@ describe('deleted pull requests', () => {
     const { organisation } = await newDeletions('interrupted');
     await executor.execute(sql`
       update repositories set import_cursor = '' where organisation_id = ${organisation.id} and name like '%/api'`);
-    const home = ['--organisation', 'interrupted', '--restore-deleted'];
-    expect(await runJson('import', ...home, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
-    expect(await runJson('import', ...home)).toMatchObject({ repositories: 2, saved: 3, deleted: 0 });
+    const interrupted = ['--organisation', 'interrupted', '--restore-deleted'];
+    expect(await runJson('import', ...interrupted, '--dry-run')).toMatchObject({ total: { pull_requests: 5 } });
+    expect(await runJson('import', ...interrupted)).toMatchObject({ repositories: 2, saved: 3, deleted: 0 });
   });
 });
 
@@ -620,33 +620,33 @@ test('the audit log says if no organisation has or had the login', async () => {
 
 test('the audit log shows each action with its actor, by organisation and since a day', async () => {
   const email = 'ada@audited.example';
-  const home = ['--organisation', 'audited'];
+  const audited = ['--organisation', 'audited'];
   const github = world.github.organisation('audited');
   github.repository('web').addPullRequest({ author: github.member('bert') });
   await runJson('organisation add audited');
-  await runJson('members sync', ...home);
-  await runJson('import --dry-run', ...home);
-  await runJson('import', ...home);
-  await runJson('import --repository audited/web --since 2026-01-31', ...home);
-  expect((await run('import --repository audited/none', ...home)).code).not.toBe(0);
-  await runJson('member erase bert --yes', ...home);
+  await runJson('members sync', ...audited);
+  await runJson('import --dry-run', ...audited);
+  await runJson('import', ...audited);
+  await runJson('import --repository audited/web --since 2026-01-31', ...audited);
+  expect((await run('import --repository audited/none', ...audited)).code).not.toBe(0);
+  await runJson('member erase bert --yes', ...audited);
   await executor.execute(sql`
     insert into sync_requests (organisation_id, github_id, node_id, ticket, last_error)
     select id, 1, 'PR_1', 0, 'It failed.' from organisations where login = 'audited'`);
   for (const retried of [1, 0]) {
-    expect(await runJson('webhooks retry', ...home)).toMatchObject({ retried });
+    expect(await runJson('webhooks retry', ...audited)).toMatchObject({ retried });
   }
-  await runJson('user add', ...home, '--name', 'Ada', '--email', email);
+  await runJson('user add', ...audited, '--name', 'Ada', '--email', email);
   const { id } = await runJson('token create --user', email);
-  await runJson('rules apply rules.example.yaml', ...home);
-  await runJson('rules apply rules.example.yaml', ...home);
-  await runJson('webhooks disable', ...home);
-  await runJson('webhooks enable', ...home);
+  await runJson('rules apply rules.example.yaml', ...audited);
+  await runJson('rules apply rules.example.yaml', ...audited);
+  await runJson('webhooks disable', ...audited);
+  await runJson('webhooks enable', ...audited);
   const { id: next } = await runJson('token rotate', String(id));
   await runJson('token revoke', String(next));
   await runJson('token revoke', String(next));
   await runJson('user remove', email, '--yes');
-  const log = await runJson<{ action: string; subject: string; actor: string }[]>('audit-log', ...home);
+  const log = await runJson<{ action: string; subject: string; actor: string }[]>('audit-log', ...audited);
   expect(log.map(({ action, subject }) => [action, subject])).toEqual([
     ['organisation.add', 'audited'],
     ['members.sync', 'audited'],
@@ -664,14 +664,14 @@ test('the audit log shows each action with its actor, by organisation and since 
     ['user.remove', email],
   ]);
   expect(new Set(log.map(({ actor }) => actor))).toEqual(new Set([userInfo().username]));
-  expect(await runJson('audit-log', ...home, '--since', '2999-01-01')).toEqual([]);
-  expect(await runJson('audit-log', ...home, '--limit', '2')).toEqual(log.slice(-2));
+  expect(await runJson('audit-log', ...audited, '--since', '2999-01-01')).toEqual([]);
+  expect(await runJson('audit-log', ...audited, '--limit', '2')).toEqual(log.slice(-2));
   expect((await run('audit-log --limit 0')).code).toBe(2);
   expect((await run('audit-log --since 2999-01-01')).stdout).toBe('Nothing is recorded since that day.\n');
   // As many syncs as one event may stand for.
   await executor.execute(sql`
     update audit_events set count = 500 where organisation = 'audited' and action = 'members.sync'`);
-  expect(await runJson('audit-log', ...home)).toMatchObject(
+  expect(await runJson('audit-log', ...audited)).toMatchObject(
     log.map(({ action }) => ({ action, count: action === 'members.sync' ? 500 : 1 })),
   );
   const { stdout } = await run('audit-log --since 2020-01-01');

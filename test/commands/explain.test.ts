@@ -17,7 +17,7 @@ import { createFolder, runHere } from './support.ts';
 const { write, writeRules } = createFolder();
 const world = await startSyncWorld({ RECONCILE_INTERVAL: '900' });
 const { service, executor, github } = world;
-let home: SyncTenant;
+let tenant: SyncTenant;
 let login: string;
 let id: string;
 
@@ -43,22 +43,22 @@ const explain = (...operands: string[]) => explainIn(300, ...operands);
 const explainJson = async (operand: string) => JSON.parse(await explain(operand, '--json'));
 
 const apply = (rules: RuleDefinition[], definitions: Definition[] = []) =>
-  applyRules(service, home.organisation.id, { rules, definitions });
+  applyRules(service, tenant.organisation.id, { rules, definitions });
 
 async function applyAndScore(...given: Parameters<typeof apply>): Promise<void> {
   await apply(...given);
-  await rescoreAll(service, home.organisation.id);
+  await rescoreAll(service, tenant.organisation.id);
 }
 
 /** Changes the stored pull requests of the organisation. */
 const change = (values: Partial<typeof pullRequests.$inferInsert>) =>
-  executor.update(pullRequests).set(values).where(eq(pullRequests.organisationId, home.organisation.id));
+  executor.update(pullRequests).set(values).where(eq(pullRequests.organisationId, tenant.organisation.id));
 
 beforeEach(async () => {
-  home = await world.newTenant();
-  ({ login } = home.acme);
-  home.web.addPullRequest({
-    author: home.acme.member('grace', { name: 'Grace' }),
+  tenant = await world.newTenant();
+  ({ login } = tenant.acme);
+  tenant.web.addPullRequest({
+    author: tenant.acme.member('grace', { name: 'Grace' }),
     title: 'Answer 404 for unknown members',
     state: 'MERGED',
     createdAt: 1_767_571_200,
@@ -73,9 +73,9 @@ beforeEach(async () => {
     ],
   });
   await apply([rule('Merged', ['merged', '4'])]);
-  await importPullRequests(service, home.organisation);
+  await importPullRequests(service, tenant.organisation);
   await applyAndScore(rules);
-  const [row] = await home.storedPullRequests();
+  const [row] = await tenant.storedPullRequests();
   id = formatId('pr', row?.id ?? '');
 });
 
@@ -158,7 +158,7 @@ test('explain shows the value of each definition and the whole condition of a ru
 `);
   const [entry] = (await explainJson(id)).rules[0].entries;
   expect(entry).toMatchObject({ expression: '(merged && !draft) && (effort > 10)', value: 'min(effort, limit)' });
-  const [stored] = await home.storedPullRequests();
+  const [stored] = await tenant.storedPullRequests();
   expect(JSON.parse(stored?.scoreBreakdown ?? '')).toEqual([
     { name: 'Effort', action: 'ADD', effect: 20, expression: '(merged && !draft) && (effort > 10)' },
   ]);
@@ -252,7 +252,7 @@ describe('a pull request', () => {
   });
 
   test('explain finds a pull request by the new address of a renamed repository', async () => {
-    const isOurs = sql`organisation_id = ${home.organisation.id}`;
+    const isOurs = sql`organisation_id = ${tenant.organisation.id}`;
     await executor.execute(sql`update repositories set name = ${`${login}/website`} where ${isOurs}`);
     expect((await explainJson(`https://github.com/${login}/website/pull/1`)).id).toBe(id);
     await expect(explain(`https://github.com/${login}/web/pull/1`)).rejects.toThrow('There is no pull request');
@@ -300,8 +300,8 @@ describe('a score', () => {
 
   test('explain says that a score by the former name of its repository is outdated', async () => {
     await applyAndScore([rule('Web', ['ends_with(repository, "/web")', '5'])]);
-    home.web.rename('site');
-    await home.compareOnly();
+    tenant.web.rename('site');
+    await tenant.compareOnly();
     const text = await explain(id);
     expect(text).toContain('\nScore 5 under version 3 of the rules. Version 3, in force, gives 0. ');
     expect(text).not.toContain('The next sync');
@@ -328,7 +328,7 @@ describe('a score', () => {
 
   test('explain --rules explains an outdated score by a rules file that replaces suspended rules', async () => {
     await apply([rule('Slow', ['true', '1'])]);
-    await suspendRules(executor, home.organisation.id, 3, 'entry 1 of "Slow"');
+    await suspendRules(executor, tenant.organisation.id, 3, 'entry 1 of "Slow"');
     const file = writeRules('next.yaml', ['Merged', 'merged', '7']);
     await expect(explain(id)).rejects.toThrow('The rules in force are suspended');
     expect(JSON.parse(await explain(id, '--rules', file, '--json'))).toMatchObject({
@@ -357,7 +357,7 @@ describe('a score', () => {
 
   test('explain shows the latest changes of a score, and counts earlier ones, which are folded by month', async () => {
     for (let points = 1; points <= 21; points += 1) await applyAndScore([rule('Merged', ['merged', String(points)])]);
-    const isOurs = sql`organisation_id = ${home.organisation.id}`;
+    const isOurs = sql`organisation_id = ${tenant.organisation.id}`;
     await executor.execute(sql`update score_changes set changed_at = '2026-01-15Z' where ${isOurs}`);
     const { history: before } = await explainJson(id);
     expect(before).toHaveLength(23);
@@ -365,7 +365,7 @@ describe('a score', () => {
     const note = '… and 3 earlier changes; --json shows them, the oldest by month';
     expect(await explain(id)).toContain(note);
     await executor.update(organisations).set({ pruneDueAt: sql`now() + interval '1 hour'` });
-    await updateOrganisation(executor, home.organisation.id, { pruneDueAt: sql`now()` });
+    await updateOrganisation(executor, tenant.organisation.id, { pruneDueAt: sql`now()` });
     expect(await pruneOrganisation(service)).toBe(true);
     const { history } = await explainJson(id);
     expect(history.slice(1)).toEqual(before.slice(-20));
@@ -396,22 +396,22 @@ test('titles, labels and paths cannot control the terminal', async () => {
 describe('the page of a repository that was transferred away', () => {
   /** Two pull requests with one page: the first has left with its repository. */
   async function takeName() {
-    const { acme } = home;
+    const { acme } = tenant;
     const author = acme.member('ada');
     const gone = acme.repository('site');
     const before = gone.addPullRequest({ author });
-    await importPullRequests(service, home.organisation);
+    await importPullRequests(service, tenant.organisation);
     gone.transfer(github.organisation(`elsewhere-${login}`));
     const present = acme.repository('site').addPullRequest({ author });
-    await importPullRequests(service, home.organisation);
-    const rows = await Promise.all([before, present].map(wanted => home.stored(wanted)));
+    await importPullRequests(service, tenant.organisation);
+    const rows = await Promise.all([before, present].map(wanted => tenant.stored(wanted)));
     expect(rows.map(row => row?.url)).toEqual(Array(2).fill(present.url));
     return { url: present.url, ids: rows.map(row => formatId('pr', row?.id ?? '')) };
   }
 
   test('the address of a transferred repository leads to its successor, before and after a comparison', async () => {
     const { url, ids } = await takeName();
-    for (const compare of [() => home.compareOnly(), () => undefined]) {
+    for (const compare of [() => tenant.compareOnly(), () => undefined]) {
       expect(await explainJson(url)).toMatchObject({ id: ids[1], repository_left_at: null });
       await compare();
     }
@@ -421,14 +421,14 @@ describe('the page of a repository that was transferred away', () => {
     const { ids } = await takeName();
     const left = ids[0] ?? '';
     expect((await explainJson(left)).repository_left_at).toBeNull();
-    await home.compareOnly();
+    await tenant.compareOnly();
     expect((await explainJson(left)).repository_left_at).toBeCloseTo(Date.now() / 1000, -2);
     const text = await explain(left);
     expect(stable(text)).toContain('\nThe repository has left the organisation, as seen on TIME UTC: ');
     expect(await explain(ids[1] ?? '')).not.toContain('has left');
     // No other has its name.
-    home.web.transfer(github.organisation(`elsewhere-${login}`));
-    await home.compareOnly();
+    tenant.web.transfer(github.organisation(`elsewhere-${login}`));
+    await tenant.compareOnly();
     expect(await explain(`https://github.com/${login}/web/pull/1`)).toContain('has left the organisation');
   });
 });

@@ -6,11 +6,11 @@ import { commandsWith, complaintOf } from './support.ts';
 const world = await startSyncWorld();
 const { executor } = world;
 const { run, runJson } = commandsWith(world.shell);
-let home: SyncTenant;
+let tenant: SyncTenant;
 let login: string;
 beforeEach(async () => {
-  home = await world.newTenant();
-  login = home.acme.login;
+  tenant = await world.newTenant();
+  login = tenant.acme.login;
 });
 
 const settings = (...options: string[]) => run('organisation settings', login, ...options);
@@ -50,7 +50,7 @@ describe('organisation settings', () => {
   test('asks for a comparison, and the audit log says what is ignored from then on; the same again does neither', async () => {
     const due = async () => {
       const { rows } = await executor.execute(
-        sql`select comparison_requested as due from organisations where id = ${home.organisation.id}`,
+        sql`select comparison_requested as due from organisations where id = ${tenant.organisation.id}`,
       );
       return rows[0]?.due;
     };
@@ -76,10 +76,10 @@ describe('organisation settings', () => {
   });
 
   test('lists the ignored repositories with the reason', async () => {
-    home.acme.repository('old').archived = true;
-    home.acme.repository('Sandbox-1');
+    tenant.acme.repository('old').archived = true;
+    tenant.acme.repository('Sandbox-1');
     await settings('--ignore', 'sandbox-*', '--ignore-archived');
-    await home.compare();
+    await tenant.compare();
     expect(await runJson('organisation settings', login)).toMatchObject({
       ignored_repositories: [
         { repository: `${login}/old`, reason: 'it is archived' },
@@ -112,7 +112,7 @@ describe('organisation settings', () => {
 
 describe('what other commands say of ignored repositories', () => {
   beforeEach(async () => {
-    const { acme } = home;
+    const { acme } = tenant;
     acme.repository('web').openPullRequest();
     acme.repository('sandbox-1').openPullRequest();
     acme.repository('sandbox-2');
@@ -136,7 +136,7 @@ describe('what other commands say of ignored repositories', () => {
   test('explain says why the repository is ignored instead of that it has left, and standings do not count it', async () => {
     await run('import --organisation', login);
     await settings('--ignore', 'sandbox-*');
-    await home.compare();
+    await tenant.compare();
     const page = `${login}/sandbox-1#1`;
     expect(await runJson('explain', page)).toMatchObject({
       repository_left_at: null,
@@ -163,10 +163,10 @@ describe('what other commands say of ignored repositories', () => {
       `ok: Ignored: archived ones, sandbox-*, playground; 0 repositories so far. ${see}`,
     ]);
     // The comparison that the command asked for, and its repetition.
-    await home.compare();
+    await tenant.compare();
     await executor.execute(sql`
-      update organisations set comparison_again_at = now() where id = ${home.organisation.id}`);
-    await home.compare();
+      update organisations set comparison_again_at = now() where id = ${tenant.organisation.id}`);
+    await tenant.compare();
     expect(await findings()).toEqual([
       `ok: Ignored: archived ones, sandbox-*, playground; 3 repositories so far. ${see}`,
       'warning: The glob playground ignores no repository that is not ignored anyway.',

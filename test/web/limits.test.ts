@@ -44,11 +44,11 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
   });
 
   test('leads from signing in to an explanation and to the rules by Tab and Enter alone', async () => {
-    const home = await world.newTenant();
-    const token = await tokenOf(home);
-    await insertPullRequests(service, home, [december]);
+    const tenant = await world.newTenant();
+    const token = await tokenOf(tenant);
+    await insertPullRequests(service, tenant, [december]);
     await client.applyFile(token, rules);
-    await rescoreAll(service, home.organisation.id);
+    await rescoreAll(service, tenant.organisation.id);
     const context = await browser?.newContext({ locale: 'en-GB' });
     const page = (await context?.newPage()) as Page;
     await page.goto(`${address}/#/standings?${inDecember}`);
@@ -78,8 +78,8 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
   });
 
   test('says what to do in an organisation without a pull request and without rules', async () => {
-    const home = await world.newTenant();
-    const page = await open('standings', await tokenOf(home));
+    const tenant = await world.newTenant();
+    const page = await open('standings', await tokenOf(tenant));
     const views = {
       standings: ['No pull request counts in this period.'],
       'pull-requests': ['No pull request is in this list.'],
@@ -97,9 +97,9 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
   });
 
   test('says how many scores are out of date, until they are not', async () => {
-    const home = await world.newTenant();
-    const token = await tokenOf(home);
-    await insertPullRequests(service, home, [december, december, december]);
+    const tenant = await world.newTenant();
+    const token = await tokenOf(tenant);
+    await insertPullRequests(service, tenant, [december, december, december]);
     await client.applyFile(token, rules);
     const page = await open(`standings?${inDecember}`, token);
     const notice = page.getByText('3 scores have yet to be recalculated');
@@ -109,7 +109,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await goTo(page, `standings?${inDecember}`);
     await page.getByRole('link', { name: 'Grace Hopper' }).click();
     await page.getByRole('region', { name: 'In this period' }).getByText('3 scores have yet to be').waitFor();
-    await rescoreAll(service, home.organisation.id);
+    await rescoreAll(service, tenant.organisation.id);
     await goTo(page, `standings?${inDecember}`);
     await page.getByText('21 points for 3 pull requests').waitFor();
     expect(await notice.count()).toBe(0);
@@ -125,9 +125,9 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
   });
 
   test('with 50,000 members, shows the first ones at once on a 4K screen, and lays out only rows near the view', async () => {
-    const home = await world.newTenant();
-    await insertPullRequests(service, home, [december]);
-    const page = await open('rules', await tokenOf(home), { viewport: { width: 3840, height: 2160 } });
+    const tenant = await world.newTenant();
+    await insertPullRequests(service, tenant, [december]);
+    const page = await open('rules', await tokenOf(tenant), { viewport: { width: 3840, height: 2160 } });
     // The service's reply, with its row 50,000 times.
     await page.route('**/standings?of=members*', async route => {
       const { data } = await (await route.fetch()).json();

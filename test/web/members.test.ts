@@ -152,11 +152,11 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   });
 
   test('have one point, not one points', async () => {
-    const home = await world.newTenant();
-    const token = await createToken(world.service, home.user, ['read', 'rules:write']);
+    const tenant = await world.newTenant();
+    const token = await createToken(world.service, tenant.user, ['read', 'rules:write']);
     await world.client.applyFile(token, formatRulesFile(rulesetOf([rule('Opened', entry('true', '1'))])));
-    home.acme.repository('web').addPullRequest({ author: home.acme.member('fay'), title: 'One' });
-    await importPullRequests(world.service, home.organisation);
+    tenant.acme.repository('web').addPullRequest({ author: tenant.acme.member('fay'), title: 'One' });
+    await importPullRequests(world.service, tenant.organisation);
     const page = await openAlone('standings?since=all', token);
     await page.getByText('1 point for 1 pull request.').waitFor();
     await page.getByRole('link', { name: 'fay' }).click();
@@ -166,23 +166,23 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   });
 
   test('say in the table beside the bars what each rule gave and took', async () => {
-    const home = await world.newTenant();
-    const token = await createToken(world.service, home.user, ['read', 'rules:write']);
+    const tenant = await world.newTenant();
+    const token = await createToken(world.service, tenant.user, ['read', 'rules:write']);
     const given = [5, 4, 3].map(value => rule(`Rule ${value}`, entry('true', `${value}`)));
     const taken = rule('Rule -2', entry('true', '2', 'SUBTRACT'));
     await world.client.applyFile(token, formatRulesFile(rulesetOf([...given, taken])));
-    home.acme.repository('web').addPullRequest({ author: home.acme.member('gil'), title: 'One' });
-    await importPullRequests(world.service, home.organisation);
+    tenant.acme.repository('web').addPullRequest({ author: tenant.acme.member('gil'), title: 'One' });
+    await importPullRequests(world.service, tenant.organisation);
     const page = await openAlone('standings?since=all', token);
     await page.getByText('Rule 5: 5, Rule 4: 4, Rule 3: 3, Rule -2: -2', { exact: true }).waitFor();
   });
 
   test('do not say of a merged one that nothing can change its score', async () => {
-    const home = await world.newTenant();
-    const source = home.acme.repository('web').addPullRequest({ author: home.acme.member('eve'), title: 'Done' });
+    const tenant = await world.newTenant();
+    const source = tenant.acme.repository('web').addPullRequest({ author: tenant.acme.member('eve'), title: 'Done' });
     source.merge();
-    await importPullRequests(world.service, home.organisation);
-    const page = await openAlone('pull-requests?since=all', home.token);
+    await importPullRequests(world.service, tenant.organisation);
+    const page = await openAlone('pull-requests?since=all', tenant.token);
     await page.getByRole('link', { name: 'Done' }).click();
     await page.getByText('Shown only while it is open.').waitFor();
   });
@@ -355,19 +355,19 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   });
 
   test('show points for pull requests, for reviews, and the sum, and why a review has them', async () => {
-    const home = await world.newTenant();
-    const [author, reviewer] = ['cyd', 'dee'].map(login => home.acme.member(`${login}-reviews`));
+    const tenant = await world.newTenant();
+    const [author, reviewer] = ['cyd', 'dee'].map(login => tenant.acme.member(`${login}-reviews`));
     if (author === undefined || reviewer === undefined) throw new Error('no members');
-    await syncMembers(world.service, home.organisation);
-    const token = await createToken(world.service, home.user, ['read', 'rules:read', 'rules:write']);
+    await syncMembers(world.service, tenant.organisation);
+    const token = await createToken(world.service, tenant.user, ['read', 'rules:read', 'rules:write']);
     const rules = (points: string) =>
       formatRulesFile({
         ...rulesetOf([rule('Opened', entry('true', '10'))]),
         reviews: [rule('Approved', entry('verdict == "approved"', points))],
       });
     await world.client.applyFile(token, rules('3'));
-    home.acme.repository('web').addPullRequest({ author, title: 'Reviewed' }).review(reviewer, 'APPROVED');
-    await importPullRequests(world.service, home.organisation);
+    tenant.acme.repository('web').addPullRequest({ author, title: 'Reviewed' }).review(reviewer, 'APPROVED');
+    await importPullRequests(world.service, tenant.organisation);
     const page = await openAlone('standings?since=all', token);
     await page.getByText('13 points for 1 pull request and 1 review.').waitFor();
     const table = page.getByRole('table', { name: 'Members by points' });

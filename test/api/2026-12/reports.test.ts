@@ -107,16 +107,16 @@ test('the explanation and the scores of a pull request of nobody are 404, of one
 
 describe('standings', () => {
   test('show the row of one member with the rank among all, and rules for as many rows as fit', async () => {
-    const home = await world.newTenant();
-    const repository = home.acme.repository('web');
+    const tenant = await world.newTenant();
+    const repository = tenant.acme.repository('web');
     for (const [login, count] of Object.entries({ bob: 1, cyd: 2 })) {
-      const author = home.acme.member(`${login}-of-two`);
+      const author = tenant.acme.member(`${login}-of-two`);
       for (let title = 0; title < count; title += 1) repository.addPullRequest({ author, title: String(title) });
     }
-    await importPullRequests(service, home.organisation);
-    const writer = await createToken(service, home.user, ['read', 'rules:write']);
+    await importPullRequests(service, tenant.organisation);
+    const writer = await createToken(service, tenant.user, ['read', 'rules:write']);
     await client.applyFile(writer, file('5'));
-    await rescoreAll(service, home.organisation.id);
+    await rescoreAll(service, tenant.organisation.id);
     interface Body {
       data: { standings: { id: string }[] };
     }
@@ -134,7 +134,7 @@ describe('standings', () => {
     expect(only.body.data).toEqual({ ...all.body.data, rules: undefined, standings: [second] });
     const query = { by: 'created', of: 'members' } as const;
     const options = { withRules: true, maxRuleBytes: 100 };
-    const bounded = await readStandings(service.database, home.organisation.id, query, options);
+    const bounded = await readStandings(service.database, tenant.organisation.id, query, options);
     expect(bounded).toMatchObject({ rules: [{ score: 15 }], standings: [{ rules: [{ score: 10 }] }, { score: 5 }] });
     expect(bounded.standings[1]).not.toHaveProperty('rules');
     const ask = (query: string, by = writer) => client.get(`/2026-12/standings?member=${query}`, by);
