@@ -58,9 +58,9 @@ export const secrets: readonly (keyof Environment)[] = [
 ];
 
 /** Other programs read these, too, in small letters first. */
-const sharedNames: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
+const proxyNames: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY'];
 
-const spellings = (name: string): string[] => (sharedNames.includes(name) ? [name.toLowerCase(), name] : [name]);
+const spellings = (name: string): string[] => (proxyNames.includes(name) ? [name.toLowerCase(), name] : [name]);
 
 /** All names that are read. */
 const ours = Object.keys(Environment.properties).flatMap(name =>

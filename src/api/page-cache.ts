@@ -10,7 +10,7 @@ import { baseUrl } from './addresses.ts';
 const maxCacheBytes = 64 * 1024 * 1024;
 
 /** A few pages of long texts must not displace all others. */
-const maxPageBytes = 1024 * 1024;
+const maxEntryBytes = 1024 * 1024;
 
 /** Something other than this release may have changed the rows without a new version. */
 const defaultMaxAgeMs = 60_000;
@@ -39,7 +39,7 @@ export function createPageCache({ maxAgeMs = defaultMaxAgeMs, release = version 
   const built = new LRUCache<string, { tag: string; page: Buffer | undefined }>({
     ttl: maxAgeMs,
     maxSize: maxCacheBytes,
-    maxEntrySize: maxPageBytes,
+    maxEntrySize: maxEntryBytes,
     // Plus the entry's own overhead, which matters for small pages.
     sizeCalculation: ({ page }, key) => (page?.length ?? 0) + key.length + 500,
   });

@@ -101,8 +101,6 @@ interface ReadRule {
   place: string;
 }
 
-type CheckedRule = ReadRule & ValidRule;
-
 function readRule(
   node: YamlNode,
   of: RuleKind,
@@ -164,7 +162,7 @@ function checkExpressions(
   definitions: CheckedDefinitions,
   report: Report,
   onStep: (() => void) | undefined,
-): CheckedRule {
+): ReadRule & ValidRule {
   const { of, rule, node, place } = read;
   const { entries, problems } = checkRule(rule, definitions, of, onStep);
   for (const problem of problems) {
@@ -226,7 +224,7 @@ export function parseRulesFile(text: string, onStep?: () => void): RulesFile {
     return list;
   });
   // To check more than a service may hold could take minutes, and so could naming the nearest names of thousands.
-  const rules: CheckedRule[] = [];
+  const rules: ReturnType<typeof checkExpressions>[] = [];
   for (const rule of isOversize ? [] : read) {
     if (problems.length >= maxProblems) {
       report(rule.node.line, 'The check ends here; fix the other problems first');
