@@ -114,9 +114,9 @@ export interface PagedList<Row extends { id: string }, Position> {
   /** The column by which it is sorted; rows with equal values are sorted by id. */
   readonly sortedBy: string;
   valueOf(row: Row): number | ByteString;
-  /** All that a cursor holds besides its direction: also what the list is restricted to, so it is for this list only. */
+  /** All that a cursor holds besides its direction. With what the list is restricted to, it is valid for this list only. */
   place(value: unknown, id: string): object;
-  /** @param value as a cursor holds it; the result is undefined if it is not one of the column */
+  /** @param value as a cursor holds it. @returns undefined if the column can't have it */
   locate(value: unknown, id: string): Position | undefined;
   /** Before all rows. */
   readonly start: Position;
@@ -221,6 +221,6 @@ function parseCursor<Position>(
   return { position, direction: forwards ? 'next' : 'previous' };
 }
 
-/** Whether a cursor may hold it as a Unix time. @param unitsPerSecond its unit: by default seconds */
+/** Whether it is a Unix time, until the end of the year 9999. @param unitsPerSecond 1e6 for microseconds */
 export const isUnixTime = (value: unknown, unitsPerSecond = 1): value is number =>
   Number.isInteger(value) && Number(value) >= 0 && Number(value) <= maxUnixSeconds * unitsPerSecond;

@@ -96,8 +96,8 @@ export class PullscoreCommand extends Command {
       this.context.stdout.write(options.json ? jsonDocument(json) : `${text}${isExact ? '' : '\n'}`);
       if (note !== undefined && !options.json) this.context.stderr.write(`${note}\n`);
       if (failure !== undefined) complain(this.context, failure);
-      const ended = failure === undefined ? exitCode : 1;
-      if (ended !== undefined) throw new CommanderError(ended, 'pullscore.answered', 'The answer is printed.');
+      const code = failure === undefined ? exitCode : 1;
+      if (code !== undefined) throw new CommanderError(code, 'pullscore.answered', 'The answer is printed.');
     });
   }
 

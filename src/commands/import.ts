@@ -7,7 +7,7 @@ import { counted, duration, formatInteger } from '../text/number-formats.ts';
 import { grid, plain, right } from '../text/terminal.ts';
 import type { Answer, PullscoreCommand } from './command.ts';
 import { CommandError, type Context, checkUsage, operator, showTime } from './context.ts';
-import { representLeftOut } from './organisation-settings.ts';
+import { representIgnoredRepositories } from './organisation-settings.ts';
 import { withProgress } from './progress.ts';
 
 /** How many repositories the table lists. The others share a line. */
@@ -87,7 +87,11 @@ function describeResult({ failedRepositories, ignored, ...result }: ImportResult
     `${failed === 0 ? '' : `, ${formatInteger(failed)} that GitHub did not return in full; the service retries those that GitHub named (see the log)`}.`;
   const failures = failedRepositories.map(({ repository, reason }) => plain(`${repository}: ${reason}`));
   return {
-    json: { ...result, failed_repositories: failedRepositories, ignored_repositories: representLeftOut(ignored) },
+    json: {
+      ...result,
+      failed_repositories: failedRepositories,
+      ignored_repositories: representIgnoredRepositories(ignored),
+    },
     text: [text, ...describeIgnored(ignored), ...failures].join('\n'),
     failure:
       failures.length === 0 ? undefined : `${counted(failures.length, 'repository', 'repositories')} failed. ${next}`,
@@ -112,7 +116,7 @@ function describePreview({ finished, ...preview }: ImportPreview, day: string | 
     total: { pull_requests: pullRequests, requests, points, minutes: inMinutes(seconds) },
     finished_repositories: finished,
     failed_repositories: failedRepositories,
-    ignored_repositories: representLeftOut(ignored),
+    ignored_repositories: representIgnoredRepositories(ignored),
   };
   const notes = [
     ...describeIgnored(ignored),

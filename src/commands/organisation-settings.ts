@@ -16,9 +16,9 @@ interface SettingsOptions {
   ignoreForks?: boolean;
 }
 
-/** The repositories that are left out. */
-export const representLeftOut = (repositories: readonly { name: string; ignoredBecause: string | null }[]) =>
-  repositories.map(({ name, ignoredBecause }) => ({ repository: name, reason: ignoredBecause }));
+export const representIgnoredRepositories = (
+  repositories: readonly { name: string; ignoredBecause: string | null }[],
+) => repositories.map(({ name, ignoredBecause }) => ({ repository: name, reason: ignoredBecause }));
 
 export const representIgnored = ({ ignoredGlobs, ignoresArchived, ignoresForks }: Organisation) => ({
   globs: ignoredGlobs,
@@ -109,7 +109,7 @@ async function show(context: Context, deps: Deps, organisation: Organisation, is
       organisation: login,
       ignore: representIgnored(organisation),
       // As of the last comparison or import.
-      ignored_repositories: representLeftOut(repositories),
+      ignored_repositories: representIgnoredRepositories(repositories),
     },
     text: lines.join('\n'),
   };

@@ -2,8 +2,8 @@ import { sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 
 /**
- * Records for `change-feed.ts` that this transaction has changed these pull requests. It writes its id into their
- * `changed_by`, too.
+ * Records for `change-feed.ts` that this transaction has changed these pull requests. The caller writes the
+ * transaction's id into their `changed_by`.
  *
  * @param options `isDeletion`: it has deleted them; `isRange`: they are next to each other, and share an entry
  */

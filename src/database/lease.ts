@@ -59,7 +59,7 @@ export async function takeLease(
  * requested meanwhile.
  *
  * @param seconds until its end
- * @param changes saved in the same statement; may hold another end
+ * @param changes saved in the same statement; an end among them replaces `seconds`
  */
 export async function moveLease(
   executor: Executor,
