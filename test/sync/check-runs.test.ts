@@ -1,6 +1,11 @@
 import { and, eq, isNotNull, sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
-import { countCheckRuns, retryCheckRuns, setChecksEnabled } from '../../src/database/check-runs.ts';
+import {
+  countCheckRuns,
+  findCheckRunsToPublish,
+  retryCheckRuns,
+  setChecksEnabled,
+} from '../../src/database/check-runs.ts';
 import { getRuleset } from '../../src/database/rules.ts';
 import { checkRuns, organisations, pullRequests, scoreChanges } from '../../src/database/schema.ts';
 import { publishCheckRuns } from '../../src/sync/publish-check-runs.ts';
@@ -44,6 +49,9 @@ async function publish(tenant: SyncTenant): Promise<void> {
       .set({ checksDueAt: sql`now()` })
       .where(and(eq(organisations.id, tenant.id), isNotNull(organisations.checksDueAt)));
     if (!(await turn(tenant))) return;
+    const [first] = await findCheckRunsToPublish(executor, tenant.id, { minSeconds: 60, limit: 1 });
+    // What is left waits: for a minute, or its next try.
+    if (first !== undefined && first.seconds > 0) return;
   }
 }
 
