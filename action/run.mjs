@@ -94,7 +94,10 @@ async function plan({ number }) {
   }
   // Before the plan: if another version comes into force meanwhile, this one is refused later, which is safe.
   const { version } = JSON.parse(pullscore('rules', 'export', '--json', '--server', server));
-  const text = pullscore('rules', 'plan', '-', '--audit', '--format', 'markdown', '--server', server);
+  const text = pullscore('rules', 'plan', '-', '--audit', '--format', 'markdown', '--server', server)
+    .replace('`standard input`', () => `\`${givenFile}\``)
+    .trimEnd()
+    .replace(/To put it in force: .*$/, 'Merge this pull request to put it in force.');
   const body = `<!-- pullscore rules ${subject}, version ${version}, sha256 ${hash} -->\nThe file has the SHA-256 \`${hash}\`.\n\n${text}`;
   const cut = body.length > maxCommentCharacters ? `${body.slice(0, maxCommentCharacters - 100)}\n\n… cut.\n` : body;
   const known = await findComment(number);

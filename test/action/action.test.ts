@@ -125,7 +125,8 @@ describe('the action', () => {
     expect(await plan(rules(3))).toMatchObject({ code: 0, output: expect.stringContaining('is in a comment') });
     expect(comments).toHaveLength(1);
     expect(comments[0]?.body).toContain(planned(rules(3), version).body);
-    expect(comments[0]?.body).toContain('### `acme`');
+    expect(comments[0]?.body).toContain('### `acme`: `rules.yaml`, compared with ');
+    expect(comments[0]?.body).toMatch(/\nNothing was saved\. Merge this pull request to put it in force\.$/);
     expect(comments[0]?.body).toMatch(/game (them|these rules)/i);
     const applied = await push(rules(3));
     expect([applied.code, await inForce()]).toEqual([0, version + 1]);
