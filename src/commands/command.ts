@@ -4,7 +4,7 @@ import type { Executor } from '../database/client.ts';
 import type { Organisation } from '../database/organisations.ts';
 import type { Deps } from '../deps.ts';
 import { type ErrorCode, ServiceError } from '../errors.ts';
-import { ciCommands } from '../text/terminal.ts';
+import { ciCommands, terminalControls } from '../text/terminal.ts';
 import { type Context, complain, UsageError, withDeps, withOrganisation } from './context.ts';
 import { type RunningService, requireAddress, runningService } from './running-service.ts';
 
@@ -56,9 +56,11 @@ export async function withActions<Result>(actions: Actions, work: () => Promise<
   }
 }
 
-/** JSON that a CI service does not execute: a number sign is escaped, which means the same. */
+/** JSON that neither a terminal nor a CI service executes: what they would is escaped, which means the same. */
 export const jsonDocument = (value: unknown): string =>
-  `${JSON.stringify(value, null, 2).replace(ciCommands, '#\\u0023')}\n`;
+  `${JSON.stringify(value, null, 2)
+    .replace(ciCommands, '#\\u0023')
+    .replace(terminalControls, character => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)}\n`;
 
 export class PullscoreCommand extends Command {
   readonly context: Context;

@@ -7,6 +7,9 @@ const load = createRequire(import.meta.url);
 /** GitHub Actions and Azure Pipelines execute `##[…]` and `##vso[…]` anywhere in a line of their logs. */
 export const ciCommands = /##(?=\[|vso\[)/gi;
 
+/** Characters that JSON has as they are, and that move the cursor, colour the screen or change the direction of a text. */
+export const terminalControls = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
 /**
  * Makes other people's texts safe to print. Control characters, which could move the cursor or colour the screen, become
  * spaces; marks that change the direction of the text after them are removed. What a CI service would execute gets a

@@ -21,6 +21,13 @@ test('JSON has no commands for a CI service, and means the same', () => {
   expect(JSON.parse(document)).toEqual(titles);
 });
 
+test('JSON cannot control the terminal, and means the same', () => {
+  const names = ['\u001b[31m', '\u009b31m\u007f', 'a\u202eb\u2066c\u200f\u061c', 'd\u2028e\u2029'];
+  const document = jsonDocument(names);
+  expect(document).toMatch(/^[\n -~]*$/);
+  expect(JSON.parse(document)).toEqual(names);
+});
+
 test('plain text loses control characters and marks that change the direction, and nothing else', () => {
   expect(plain('a\u001b[31mb\r\nc\u202ed\u0000')).toBe('a [31mb cd ');
   expect(plain('Größe 漢字 مريم 👩‍💻')).toBe('Größe 漢字 مريم 👩‍💻');
