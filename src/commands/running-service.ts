@@ -50,7 +50,7 @@ export function runningService(context: Context, server: string) {
 
 async function send(context: Context, server: string, request: ServiceRequest) {
   const token = context.config.serverToken;
-  if (token === undefined) throw new UsageError('PULLSCORE_TOKEN is not set.', setToken(context.program));
+  if (token === undefined) throw new UsageError('PULLSCORE_TOKEN is not set.', setToken(context.program, request));
   const url = addressOf(server, request.path);
   const giveUpAt = performance.now() + maxWaitMs;
   const { Agent, fetch } = await import('undici');
@@ -77,7 +77,7 @@ async function send(context: Context, server: string, request: ServiceRequest) {
     const seconds = Number(reply.headers.get('retry-after'));
     const isBusy = (reply.status === 429 || reply.status === 503) && seconds > 0;
     const mayRetry = isBusy && performance.now() + seconds * 1_000 < giveUpAt;
-    const failure = failureOf(context, url, reply.status, text, isBusy && !mayRetry ? busyAction : undefined);
+    const failure = failureOf(context, request, url, reply.status, text, isBusy && !mayRetry ? busyAction : undefined);
     // A proxy that gives up does not know what the service does meanwhile.
     const isOpen = request.method === 'PUT' && reply.status >= 500 && !(failure instanceof ServiceError);
     if (!mayRetry) throw isOpen ? outcomeUnknown(context.program, server, failure.message) : failure;
@@ -127,7 +127,14 @@ const outcomeUnknown = (program: string, server: string, what: string) =>
   );
 
 /** The service's error as it is beside the database. Proxies and services in trouble answer anything. */
-function failureOf({ program }: Context, { origin }: URL, status: number, text: string, action?: string): Error {
+function failureOf(
+  { program }: Context,
+  request: ServiceRequest,
+  { origin }: URL,
+  status: number,
+  text: string,
+  action?: string,
+): Error {
   const { message, code } = parse(text) ?? {};
   const given = typeof message === 'string' ? message : undefined;
   // Of what commands ask for, only a pull request can be missing.
@@ -138,15 +145,15 @@ function failureOf({ program }: Context, { origin }: URL, status: number, text: 
     return new CommandError(message, action ?? (isElsewhere ? 'Check --server.' : undefined));
   }
   return new ServiceError(code, given, {
-    action: action ?? (code === 'unauthenticated' ? setToken(program) : undefined),
+    action: action ?? (code === 'unauthenticated' ? setToken(program, request) : undefined),
   });
 }
 
 const isErrorCode = (code: unknown): code is ErrorCode =>
   typeof code === 'string' && Object.hasOwn(errorStatuses, code);
 
-const setToken = (program: string) =>
-  `Set PULLSCORE_TOKEN to a token of the service: ${program} token create --user EMAIL --scopes read,rules:read`;
+const setToken = (program: string, { method }: ServiceRequest) =>
+  `Set PULLSCORE_TOKEN to a token of the service: ${program} token create --user EMAIL --scopes ${method === 'PUT' ? 'rules:write' : 'read,rules:read'}`;
 
 /** @returns undefined if it is not an object in JSON */
 function parse(text: string): { data?: unknown; message?: unknown; code?: unknown } | undefined {

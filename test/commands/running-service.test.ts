@@ -126,7 +126,12 @@ describe('--server', () => {
     const wrongPath = /: No such path\..* Check --server\.$/;
     const ways: [Promise<Ended>, number, RegExp][] = [
       [runHere({}, 'rules export'), 2, /'--organisation <login>' or '--server <url>' not specified/],
-      [runHere({}, 'rules export --server', address), 2, /PULLSCORE_TOKEN is not set/],
+      [runHere({}, 'rules export --server', address), 2, /PULLSCORE_TOKEN is not set.* --scopes read,rules:read$/s],
+      [
+        runHere({}, 'rules apply --server', address, 'rules.example.yaml'),
+        2,
+        /PULLSCORE_TOKEN is not set.* --scopes rules:write$/s,
+      ],
       [ask('scores', 'rules export').ended, 2, invalid],
       [ask('ftp://scores.example', 'rules export').ended, 2, invalid],
       [ask('https://', 'rules export').ended, 2, invalid],
