@@ -75,14 +75,14 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
     .description('delete what is stored about a person, and store nothing about them any more')
     .argument('<login>', "the person's login on GitHub, a former one, or their id")
     .option('--yes', 'do not ask')
-    .option('--allow', 'let what concerns the person be stored again: they are a member, and no longer object')
+    .option('--allow', 'store data about the person again: for a member who no longer objects')
     .addHelpText(
       'after',
       `
 Deletes the profile, the pull requests and reviews with their scores, and the assignments; what the person merged shows
 "ghost".
 From then on nothing about them is stored, whatever GitHub says: their id is kept as a hash. If the command is
-interrupted, the service goes on with it, or run it again. Titles, descriptions and comments of others stay as they are.
+interrupted, the service goes on with it, or run it again. Titles and descriptions of others' pull requests stay as they are.
 The audit log keeps for three years that this login was erased, with the time and the operator: it is the evidence that
 you did it.`,
     )

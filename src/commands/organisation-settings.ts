@@ -96,7 +96,7 @@ async function show(context: Context, deps: Deps, organisation: Organisation, is
     ...(isChanged
       ? [
           next,
-          `What is tracked again comes back. What was never fetched: ${context.program} import --organisation ${login}`,
+          `What is tracked again comes back. To fetch what never was: ${context.program} import --organisation ${login}`,
         ]
       : []),
   ];

@@ -65,7 +65,7 @@ export function ruleCommands(program: PullscoreCommand, context: Context): void 
     .argument('[file]', 'a rules file; - for standard input')
     .option('--version <number>', 'instead of a file: a version that `rules history` lists')
     .option('--by <name>', 'name to record in the history (default: the user who runs the command)')
-    .option('--yes', 'do not ask before rules that are an empty list')
+    .option('--yes', 'do not ask if the list of rules is empty')
     .option('--if-version <number>', 'only if this version is in force: the one that a plan was made against')
     .examples('rules apply rules.example.yaml --organisation acme', 'rules apply --version 3 --organisation acme')
     .answerFrom<ApplyOptions, AppliedDocument>(async (options, path) => {

@@ -12,6 +12,7 @@ import { reasonOfGlob } from '../../sync/ignore-repositories.ts';
 import { counted, formatInteger } from '../../text/number-formats.ts';
 import { showTime } from '../context.ts';
 import { describeIgnored } from '../organisation-settings.ts';
+import { countRules } from '../rules-file.ts';
 import { defineCheck, list, ok, problem, warning } from './findings.ts';
 import { command, logs, type Scope, type StoredScope } from './scope.ts';
 
@@ -68,7 +69,7 @@ export const rules = defineCheck('organisations', 'rules', logs, {
     const apply = `Apply some: ${command(scope, 'rules apply rules.example.yaml')}`;
     if (rulesetVersion === 0) return warning('No rules are in force: every score is 0.', apply);
     if (invalid === undefined)
-      return ok(`${counted(ruleset.rules.length, 'rule')} in force, version ${rulesetVersion}.`);
+      return ok(`${countRules(ruleset.rules.length, ruleset.reviews.length)} in force, version ${rulesetVersion}.`);
     return warning(
       `A rule is not valid in this release, so it does not count: ${invalid.message}`,
       `Fix and apply the rules. To get them: ${command(scope, 'rules export')}`,
