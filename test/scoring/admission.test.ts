@@ -28,6 +28,10 @@ const globs = Array.from({ length: 190 }, (_, index) => `"${index}/**"`).join(',
 /** Letters keep it busy. */
 const busy = (index: number, text = 'body') => `matches(${text}, "a.{100}${index}")`;
 
+/** Definitions `m0` to `m19` that search texts of letters that keep them busy. */
+const quoted = (length: number, textOf: (letters: string) => string) =>
+  `define:\n${Array.from({ length: 20 }, (_, index) => `  m${index}: 'matches(${textOf('a'.repeat(length))}, "a.{125}[c${String.fromCharCode(100 + index)}]")'\n`).join('')}`;
+
 // Most are far over the limit, which a small sample shows. What is near it is measured three times.
 test.each([
   [
@@ -61,6 +65,22 @@ test.each([
       40,
       index => `found && reviews > ${index}`,
       `define:\n  found: ${repeat(20, 'glob(reviewer, "*a*b*c*")')}\n`,
+    ),
+  ],
+  [
+    'patterns for quoted texts',
+    fileOf(
+      400,
+      index => `m${index % 20} == (size > ${index})`,
+      quoted(1_880, letters => `"${letters}"`),
+    ),
+  ],
+  [
+    'patterns for quoted texts that each of 500 reviewers chooses',
+    reviewsOf(
+      50,
+      index => `m${index % 20} && reviews > ${index}`,
+      quoted(930, letters => `review_comments > 1 ? "${letters}b" : "${letters}"`),
     ),
   ],
 ])('a file with %s is refused as too slow, within seconds', (_, text) => {
