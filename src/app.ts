@@ -97,6 +97,12 @@ export async function buildApp(
   // A context that adds schemas does not inherit the compiler, so each route gets it.
   app.addHook('onRoute', route => {
     route.validatorCompiler = compileValidator;
+    if (route.method !== 'HEAD') return;
+    // Fastify's own hook says that a 304 has the length 0: https://www.rfc-editor.org/rfc/rfc9110#section-8.6-12
+    route.onSend = [route.onSend ?? []].flat().concat((_request, reply, _payload, done) => {
+      if (reply.statusCode === 304) reply.removeHeader('content-length');
+      done();
+    });
   });
   // Only webhooks and rules files are read. Elsewhere any body is allowed and ignored.
   app.removeAllContentTypeParsers();

@@ -2,6 +2,7 @@ import { type Actor, recordAuditEvent } from '../database/audit-log.ts';
 import type { Database } from '../database/client.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
+import { countOutdated } from '../database/rescore-ranges.ts';
 import { applyRuleset, getRuleset, type RulesetWithSource } from '../database/rules.ts';
 import { defineKey } from '../scoring/file/rules-file.ts';
 
@@ -37,7 +38,9 @@ export async function applyRules(
     }
     return applied;
   });
-  const outdated = changed ? await countPullRequests(database.executor, organisationId) : 0;
+  // New rules make all of them outdated, and these are counted sooner.
+  const count = changed ? countPullRequests : countOutdated;
+  const outdated = await count(database.executor, organisationId);
   const { login } = await getOrganisation(database.executor, organisationId);
   return {
     organisation: login,

@@ -90,6 +90,9 @@ describe('paths and methods', () => {
       );
       expect(head).toEqual({ ...get, body: '' });
     }
+    const headers = { authorization: `Bearer ${world.token}`, 'if-none-match': '*' };
+    const unchanged = await service.app.inject({ method: 'HEAD', url: '/2026-12/users', headers });
+    expect([unchanged.statusCode, unchanged.headers['content-length']]).toEqual([304, undefined]);
     expect((await service.app.inject({ method: 'HEAD', url: '/2025-04/users' })).statusCode).toBe(401);
   });
 });

@@ -357,6 +357,8 @@ test('what an import saved after a new version of the rules counts as up to date
   );
   await worker.end();
   expect(await outdated()).toBe(60);
+  const same = writeRules('rules.yaml', ['A', 'merged', '1 * 1']);
+  expect(await runJson('rules apply', same, ...acme)).toMatchObject({ changed: false, outdated: 60 });
 });
 
 test('rules without any scores to update are just in force', async () => {
