@@ -2,7 +2,6 @@ import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { type Arena, openArena } from './arena.ts';
 import { startServer } from './database.ts';
-import { print } from './installation.ts';
 import { describeHistory, type History, history, play } from './play.ts';
 
 type Say = (text: string) => void;
@@ -83,9 +82,9 @@ export async function playHistories(
 }
 
 export async function soakHistories(runs: number, seed: number): Promise<boolean> {
-  print(`Playing ${runs} histories, seed ${seed}.`);
+  console.log(`Playing ${runs} histories, seed ${seed}.`);
   const { createDatabase, close } = await startServer();
-  const difference = await playHistories(runs, seed, createDatabase, print).finally(close);
-  print(difference ?? `No difference, seed ${seed}.`);
+  const difference = await playHistories(runs, seed, createDatabase, console.log).finally(close);
+  console.log(difference ?? `No difference, seed ${seed}.`);
   return difference === undefined;
 }

@@ -25,8 +25,6 @@ export interface Installation extends GithubWorld, Pick<Tenant, 'organisation' |
   readonly replicas: readonly Replica[];
 }
 
-export const print = (text: string) => void process.stdout.write(`${text}\n`);
-
 /**
  * Comparison with GitHub is off, because it would heal a loss.
  *
@@ -60,14 +58,14 @@ export async function withInstallation(
     await Promise.all(replicas.map(replica => replica.ready()));
     isClean = await work({ ...world, ...tenant, replicas });
     const ends = replicas.flatMap(replica => replica.ends);
-    for (const end of ends) print(end);
+    for (const end of ends) console.log(end);
     isClean &&= ends.length === 0;
     return isClean;
   } finally {
     await Promise.all(replicas.map(replica => replica.stop()));
     await world[Symbol.asyncDispose]();
     if (isClean) removeHome(home);
-    else print(`Database and logs are in ${home}.`);
+    else console.log(`Database and logs are in ${home}.`);
   }
 }
 

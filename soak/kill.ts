@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandom } from '../test/support/random.ts';
-import { type Installation, print, withInstallation } from './installation.ts';
+import { type Installation, withInstallation } from './installation.ts';
 import { count } from './reads.ts';
 import { printCounted, startTraffic } from './traffic.ts';
 
@@ -31,7 +31,7 @@ const victims: Record<string, (installation: Installation, random: () => number)
  * @returns whether webhooks were acknowledged, the loops finished all work and nothing was lost
  */
 export async function soakKills(kills: number, rate: number, seed: number): Promise<boolean> {
-  print(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
+  console.log(`${kills} kills at ${rate} webhooks a second, seed ${seed}`);
   const random = createRandom(seed);
   return withInstallation('kill', 2, {}, async installation => {
     const urls = installation.replicas.map(({ origin }) => origin);
@@ -44,7 +44,7 @@ export async function soakKills(kills: number, rate: number, seed: number): Prom
       const [name, killOne] = Object.entries(victims)[Math.floor(random() * Object.keys(victims).length)] ?? [];
       killOne?.(installation, random);
       count(killed, name ?? '');
-      if (done % 10 === 0) print(`  ${done} kills, ${traffic.acknowledged.size} webhooks acknowledged`);
+      if (done % 10 === 0) console.log(`  ${done} kills, ${traffic.acknowledged.size} webhooks acknowledged`);
     }
     printCounted(killed);
     return traffic.end();

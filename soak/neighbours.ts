@@ -4,7 +4,6 @@ import { findMembersByLogin } from '../src/database/members.ts';
 import { oneRow } from '../src/database/statement.ts';
 import type { RuleLogic } from '../src/scoring/rule.ts';
 import { entry } from '../test/scoring/support.ts';
-import { print } from './installation.ts';
 import { type Attack, addParty, editOnGithub, inProcesses, type Stress } from './stress.ts';
 
 const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
@@ -78,7 +77,7 @@ function applyRules(file: (entries: number) => string): Attack {
       if (![400, 413].includes(reply.status) || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
       entries = Math.floor(entries * 0.8);
     }
-    print(`       ${entries} entries were taken`);
+    console.log(`       ${entries} entries were taken`);
     const finish = await floodWithWebhooks(target, signal);
     return async () => {
       const problem = await finish();

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandom } from '../test/support/random.ts';
-import { print, withInstallation } from './installation.ts';
+import { withInstallation } from './installation.ts';
 import { startReads } from './reads.ts';
 import { printCounted, startTraffic } from './traffic.ts';
 
@@ -31,13 +31,15 @@ export const soakRestarts = (rounds: number): Promise<boolean> =>
         // As a deployment does.
         while (urls.length < replicas.length) await delay(probeIntervalMs);
       }
-      print(`  ${round} rounds, ${reads.latencies.length} reads, ${traffic.acknowledged.size} webhooks acknowledged`);
+      console.log(
+        `  ${round} rounds, ${reads.latencies.length} reads, ${traffic.acknowledged.size} webhooks acknowledged`,
+      );
     }
     await reads.stop();
     const isKept = await traffic.end();
     await balancer.stop();
     const failed = new Map([...reads.failures, ...traffic.refused]);
-    print(`reads: ${reads.latencies.length}, failed requests: ${failed.size === 0 ? 'none' : ''}`);
+    console.log(`reads: ${reads.latencies.length}, failed requests: ${failed.size === 0 ? 'none' : ''}`);
     printCounted(failed);
     return isKept && failed.size === 0;
   });

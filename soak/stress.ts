@@ -6,7 +6,7 @@ import { secret } from '../bench/processes.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { memoryOf } from '../test/support/scorer.ts';
 import { insertPullRequests, type Tenant } from '../test/support/tenants.ts';
-import { type Installation, print, withInstallation } from './installation.ts';
+import { type Installation, withInstallation } from './installation.ts';
 
 interface Party extends Tenant {
   /** On GitHub: those that change. */
@@ -51,9 +51,9 @@ export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds
     // Before the first one, code is compiled and connections are opened.
     await measure(target, 3);
     const rest = await measure(target, seconds);
-    print(`at rest: ${describe(rest)}`);
+    console.log(`at rest: ${describe(rest)}`);
     const ofNeighbours = `${JSON.stringify(limits)}, megabytes above rest`;
-    print(`limits: ${maxSlowdown} times the p99; if a neighbour attacks: ${ofNeighbours}`);
+    console.log(`limits: ${maxSlowdown} times the p99; if a neighbour attacks: ${ofNeighbours}`);
     let isClean = true;
     for (const [attackName, attack] of Object.entries(attacks)) {
       const ending = new AbortController();
@@ -67,9 +67,9 @@ export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds
         healthMs <= limits.healthMs && megabytes - rest.megabytes <= limits.megabytes && storedMs <= limits.storedMs;
       const isVictimWell = slowdown <= maxSlowdown && failures.size === 0 && problem === undefined;
       const isGood = isVictimWell && (target.victim === target.attacker || isServiceWell);
-      print(`${isGood ? 'ok    ' : 'MISSED'} ${attackName}: ${slowdown.toFixed(1)} times: ${describe(measured)}`);
-      for (const [reason, count] of failures) print(`         ${count} × ${reason}`);
-      if (problem !== undefined) print(`         ${problem}`);
+      console.log(`${isGood ? 'ok    ' : 'MISSED'} ${attackName}: ${slowdown.toFixed(1)} times: ${describe(measured)}`);
+      for (const [reason, count] of failures) console.log(`         ${count} × ${reason}`);
+      if (problem !== undefined) console.log(`         ${problem}`);
       isClean &&= isGood;
     }
     return isClean;
@@ -150,7 +150,7 @@ export function inProcesses(...names: string[]): Attack {
     await delay(1_000);
     return async () => {
       const said = await Promise.all(stops.map(stop => stop()));
-      for (const text of said) if (text !== '') print(`       at the end ${text}`);
+      for (const text of said) if (text !== '') console.log(`       at the end ${text}`);
       return undefined;
     };
   };

@@ -4,7 +4,7 @@ import { secret } from '../bench/processes.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { deliver } from '../test/support/github/webhooks.ts';
-import { type Installation, login, print } from './installation.ts';
+import { type Installation, login } from './installation.ts';
 import { count, startSteadily } from './reads.ts';
 import { findBrokenChains } from './score-changes.ts';
 
@@ -104,12 +104,12 @@ export function startTraffic(installation: Installation, urls: readonly string[]
       await Promise.all(replicas.map(replica => replica.ready()));
       const doneMs = await until(isDone, [], maxDoneMs);
       const losses = await findLosses(installation, acknowledged, subjects);
-      print(`webhooks sent: ${sent}, acknowledged: ${acknowledged.size}, not acknowledged:`);
+      console.log(`webhooks sent: ${sent}, acknowledged: ${acknowledged.size}, not acknowledged:`);
       printCounted(refused);
       const isOver = doneMs <= maxDoneMs;
-      print(isOver ? `all work done after ${Math.round(doneMs)} ms` : 'The loops did not finish their work.');
-      print(`lost: ${losses.length}`);
-      for (const loss of losses.slice(0, 50)) print(`  ${loss}`);
+      console.log(isOver ? `all work done after ${Math.round(doneMs)} ms` : 'The loops did not finish their work.');
+      console.log(`lost: ${losses.length}`);
+      for (const loss of losses.slice(0, 50)) console.log(`  ${loss}`);
       return acknowledged.size > 0 && isOver && losses.length === 0;
     },
   };
@@ -117,7 +117,7 @@ export function startTraffic(installation: Installation, urls: readonly string[]
 
 /** Counted reasons, the commonest first. */
 export function printCounted(counted: ReadonlyMap<string, number>): void {
-  for (const [what, times] of [...counted].sort(([, a], [, b]) => b - a)) print(`  ${times} × ${what}`);
+  for (const [what, times] of [...counted].sort(([, a], [, b]) => b - a)) console.log(`  ${times} × ${what}`);
 }
 
 /** How what is stored differs from the acknowledged deliveries, one line each. */
