@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import autocannon from 'autocannon';
+import { repeat } from '../soak/background.ts';
 import { startSteadily } from '../soak/reads.ts';
 import { bearer, type Running } from './processes.ts';
 import { median } from './report.ts';
@@ -58,14 +59,10 @@ export const steadily = { connections: 4, overallRate: 50, ignoreCoordinatedOmis
 
 /** Pages at a steady rate while some work is repeated, one time after another. @returns their p99 in milliseconds */
 export async function loadBeside(pages: autocannon.Options, work: () => Promise<void>): Promise<number> {
-  let isOver = false;
-  const working = (async () => {
-    while (!isOver) await work();
-  })();
+  const stop = repeat(0, work);
   await delay(1_000);
   const { latency } = await load({ ...pages, ...steadily });
-  isOver = true;
-  await working;
+  await stop();
   return latency.p99;
 }
 

@@ -27,9 +27,9 @@ export const attack: Stress = {
   attacks: {
     ...Object.fromEntries(single.map(name => [name, inProcesses(name)])),
     'expensive rules': applyExpensiveRules,
-    'all at once': async (target, signal) => {
-      await applyExpensiveRules(target, signal);
-      return inProcesses(...single)(target, signal);
+    'all at once': async target => {
+      await applyExpensiveRules(target);
+      return inProcesses(...single)(target);
     },
   },
   async fill(installation) {

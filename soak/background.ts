@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
 /** Works that go on while others are done. */
 export function createBackground() {
   const underWay = new Set<Promise<unknown>>();
@@ -13,5 +15,17 @@ export function createBackground() {
     async join(): Promise<void> {
       while (underWay.size > 0) await Promise.all(underWay);
     },
+  };
+}
+
+/** Does a work again and again, with a pause after each time. @returns ends it, and resolves when the last one is over */
+export function repeat(pauseMs: number, work: () => Promise<unknown>): () => Promise<void> {
+  let isOver = false;
+  const working = (async () => {
+    for (; !isOver; await delay(pauseMs)) await work();
+  })();
+  return () => {
+    isOver = true;
+    return working;
   };
 }

@@ -1,38 +1,22 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { eraseMember } from '../src/database/erasure.ts';
 import { findMembersByLogin } from '../src/database/members.ts';
 import { oneRow } from '../src/database/statement.ts';
 import type { RuleLogic } from '../src/scoring/rule.ts';
 import { entry } from '../test/scoring/support.ts';
-import { type Attack, addParty, editOnGithub, inProcesses, type Stress } from './stress.ts';
+import { repeat } from './background.ts';
+import { type Attack, addParty, editOnGithub, inProcesses, type Stress, type Target } from './stress.ts';
 
 const globs = (first: number) => Array.from({ length: 190 }, (_, index) => `"${first + index}.*"`).join(', ');
 
-/** Rules files that were slow or large, of some entries. */
-const costlyFiles: Record<string, (entries: number) => string> = {
-  'one definition of 190 globs for all entries': entries =>
-    rulesFile(entries, () => entry('many', '1'), { many: `count_files(${globs(0)}) > 0` }),
-  'searches of the description': entries =>
-    rulesFile(entries, index => entry(`contains(body, "${String(index).padEnd(60, 'x')}")`, '1')),
-  'other globs in each value': entries =>
-    rulesFile(entries, index => entry('true', `count_files(${globs(200 * index)})`)),
-};
-
-function rulesFile(
-  entries: number,
-  entryAt: (index: number) => RuleLogic,
-  define: Record<string, string> = {},
-): string {
+function rulesFile(entries: number, entryAt: (index: number) => RuleLogic, define?: Record<string, string>): string {
   const logic = Array.from({ length: entries }, (_, index) => entryAt(index));
-  const perRule = 50;
-  const rules = Array.from({ length: Math.ceil(entries / perRule) }, (_, rule) => ({
-    name: `Rule ${rule}`,
-    logic: logic.slice(rule * perRule, (rule + 1) * perRule),
-  }));
+  const rules: object[] = [];
+  while (logic.length > 0) rules.push({ name: `Rule ${rules.length}`, logic: logic.splice(0, maxEntriesOfRule) });
   return JSON.stringify({ define, rules });
 }
 
 const maxEntries = 900;
+const maxEntriesOfRule = 50;
 
 /**
  * One organisation does what it may, while a well-behaved client of another one reads, and webhooks of the other one
@@ -42,7 +26,14 @@ export const neighbours: Stress = {
   name: 'neighbours',
   environment: { RATE_LIMIT: '6000' },
   attacks: {
-    ...Object.fromEntries(Object.entries(costlyFiles).map(([name, file]) => [name, applyRules(file)])),
+    // Rules files that were slow or large.
+    'one definition of 190 globs for all entries': applyRules(() => entry('many', '1'), {
+      many: `count_files(${globs(0)}) > 0`,
+    }),
+    'searches of the description': applyRules(index =>
+      entry(`contains(body, "${String(index).padEnd(60, 'x')}")`, '1'),
+    ),
+    'other globs in each value': applyRules(index => entry('true', `count_files(${globs(200 * index)})`)),
     'rules files whose last byte never comes': inProcesses('unfinished files'),
     'plans whose client leaves': inProcesses('left plans'),
     'two organisations that plan all the time': planAllTheTime,
@@ -67,33 +58,32 @@ async function send(method: string, url: string, token: string, body: string): P
 }
 
 /** Rules at the limits: of as many entries as the service takes. Then pull requests change, the large one too. */
-function applyRules(file: (entries: number) => string): Attack {
-  return async (target, signal) => {
+function applyRules(entryAt: (index: number) => RuleLogic, define?: Record<string, string>): Attack {
+  return async target => {
     const { origin, attacker } = target;
-    const apply = (body: string) => send('PUT', `${origin}/2026-12/rules/file`, attacker.token, body);
+    const put = (body: string) => send('PUT', `${origin}/2026-12/rules/file`, attacker.token, body);
     let entries = maxEntries;
-    for (let reply = await apply(file(entries)); !reply.ok; reply = await apply(file(entries))) {
+    const apply = () => put(rulesFile(entries, entryAt, define));
+    for (let reply = await apply(); !reply.ok; reply = await apply()) {
       const refusal = await reply.text();
       if (![400, 413].includes(reply.status) || entries === 1) throw new Error(`rules got ${reply.status}: ${refusal}`);
       entries = Math.floor(entries * 0.8);
     }
     console.log(`       ${entries} entries were taken`);
-    const finish = await floodWithWebhooks(target, signal);
+    const finish = await floodWithWebhooks(target);
     return async () => {
       const problem = await finish();
-      const { status } = await apply('rules: []\n');
+      const { status } = await put('rules: []\n');
       return status === 200 ? problem : `other rules got ${status}`;
     };
   };
 }
 
 /** Meanwhile the other one plans once. */
-async function planAllTheTime(...[target, signal]: Parameters<Attack>) {
+async function planAllTheTime(target: Target) {
   const { origin, victim } = target;
   const accomplice = await addParty(target, 'accomplice', 1_000);
-  const finishes = await Promise.all(
-    [target, { ...target, attacker: accomplice }].map(each => inProcesses('plans')(each, signal)),
-  );
+  const finishes = await Promise.all([target, { ...target, attacker: accomplice }].map(inProcesses('plans')));
   const file = rulesFile(1, () => entry('merged', '1'));
   const planned = send('POST', `${origin}/2026-12/rules/plan`, victim.token, file);
   return async () => {
@@ -103,30 +93,30 @@ async function planAllTheTime(...[target, signal]: Parameters<Attack>) {
   };
 }
 
-async function startErasure(...[target, signal]: Parameters<Attack>) {
+async function startErasure(target: Target) {
   const { database, attacker } = target;
-  const finish = await floodWithWebhooks(target, signal);
+  const finish = await floodWithWebhooks(target);
   const { id } = attacker.organisation;
   const people = await findMembersByLogin(database.executor, id, 'grace');
   const erased = eraseMember(database, id, oneRow(people));
   return async () => {
+    const problem = await finish();
     await erased;
-    return finish();
+    return problem;
   };
 }
 
 /** Fifty a second, of changes that are all true. */
-async function floodWithWebhooks(...[target, signal]: Parameters<Attack>) {
+async function floodWithWebhooks(target: Target) {
   let sent = 0;
   let taken = 0;
-  const lanes = Array.from({ length: 10 }, async () => {
-    for (; !signal.aborted; await delay(190)) {
-      sent += 1;
-      if ((await editOnGithub(target, target.attacker, sent, `Flood ${sent}`)) === 202) taken += 1;
-    }
-  });
+  const send = async () => {
+    sent += 1;
+    if ((await editOnGithub(target, target.attacker, sent, `Flood ${sent}`)) === 202) taken += 1;
+  };
+  const stops = Array.from({ length: 10 }, () => repeat(190, send));
   return async () => {
-    await Promise.all(lanes);
+    await Promise.all(stops.map(stop => stop()));
     return taken > 0 ? undefined : 'no webhook of the flood was taken';
   };
 }

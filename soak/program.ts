@@ -4,6 +4,7 @@ import { setPriority } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { percentile } from '../bench/report.ts';
 import { generateAccessToken } from '../src/access-token.ts';
+import { repeat } from './background.ts';
 import { startReads } from './reads.ts';
 
 const [name = '', origin = '', token = ''] = process.argv.slice(2);
@@ -20,15 +21,8 @@ const send = (path: string, init: RequestInit = {}) =>
   );
 
 /** Without end, some at once. */
-function repeat(lanes: number, pauseMs: number, work: () => Promise<unknown>): void {
-  for (let lane = 0; lane < lanes; lane += 1) {
-    void (async () => {
-      for (;;) {
-        await work();
-        await delay(pauseMs);
-      }
-    })();
-  }
+function flood(lanes: number, pauseMs: number, work: () => Promise<unknown>): void {
+  for (let lane = 0; lane < lanes; lane += 1) repeat(pauseMs, work);
 }
 
 /** As it is on the wire. */
@@ -125,16 +119,16 @@ const read = (path: string) => send(`/2025-04/${path}`, { headers: authorization
 
 const attacks: Record<string, () => void> = {
   'bad tokens': floodTokens,
-  'long ids': () => repeat(4, 20, () => read(`members/${'a'.repeat(10_000)}`)),
-  'lists of all members': () => repeat(4, 0, () => read('members')),
-  'bodies of 5 MB': () => repeat(2, 0, () => send('/webhooks/github', largeBody)),
+  'long ids': () => flood(4, 20, () => read(`members/${'a'.repeat(10_000)}`)),
+  'lists of all members': () => flood(4, 0, () => read('members')),
+  'bodies of 5 MB': () => flood(2, 0, () => send('/webhooks/github', largeBody)),
   'slow requests': () => trickle(1_000, 'GET / HTTP/1.1\r\nHost: a\r\nX-Slow: '),
   'slow uploads': () => trickle(50, announced),
   'slow pages': () => hold(100, 20, openPaused, socket => void socket.read(bytesOfPage)),
-  'large pages': () => repeat(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),
+  'large pages': () => flood(7, 1_000, () => read(`pull-requests?per_page=100&unseen=${Math.random()}`)),
   'unfinished files': () => trickle(590, unfinished, 20),
-  plans: () => repeat(1, 0, () => plan()),
-  'left plans': () => repeat(5, 0, () => plan(AbortSignal.timeout(2_000))),
+  plans: () => flood(1, 0, () => plan()),
+  'left plans': () => flood(5, 0, () => plan(AbortSignal.timeout(2_000))),
 };
 
 /** Reads at a steady rate. */

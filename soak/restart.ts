@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { createRandom } from '../test/support/random.ts';
+import { repeat } from './background.ts';
 import { withInstallation } from './installation.ts';
 import { startReads } from './reads.ts';
 import { printCounted, startTraffic } from './traffic.ts';
@@ -47,7 +48,6 @@ export const soakRestarts = (rounds: number): Promise<boolean> =>
 /** A load balancer's list: the replicas whose `/readyz` answered 200 lately. It changes as they come and go. */
 function startBalancer(all: readonly string[]) {
   const urls = [...all];
-  let isOver = false;
   const probe = async (url: string) => {
     const isReady = (await fetch(`${url}/readyz`).catch(() => undefined))?.ok === true;
     const place = urls.indexOf(url);
@@ -55,14 +55,5 @@ function startBalancer(all: readonly string[]) {
     // The last one stays: a load balancer that knows no better sends requests there.
     if (!isReady && place !== -1 && urls.length > 1) urls.splice(place, 1);
   };
-  const probing = (async () => {
-    for (; !isOver; await delay(probeIntervalMs)) await Promise.all(all.map(probe));
-  })();
-  return {
-    urls,
-    async stop(): Promise<void> {
-      isOver = true;
-      await probing;
-    },
-  };
+  return { urls, stop: repeat(probeIntervalMs, () => Promise.all(all.map(probe))) };
 }

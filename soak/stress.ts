@@ -25,12 +25,8 @@ const maxSlowdown = 3;
 /** The most that an attack by a neighbour may do to the service, and to the time until a webhook of the victim is stored. */
 const limits = { healthMs: 500, megabytes: 300, storedMs: 5_000 };
 
-/**
- * Begins an attack, which goes on until `signal` is aborted.
- *
- * @returns what resolves once it is over, with what else went wrong, if anything
- */
-export type Attack = (target: Target, signal: AbortSignal) => Promise<() => Promise<string | undefined>>;
+/** Begins an attack. @returns ends it, and resolves once it is over, with what else went wrong, if anything */
+export type Attack = (target: Target) => Promise<() => Promise<string | undefined>>;
 
 export interface Stress {
   name: string;
@@ -56,10 +52,8 @@ export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds
     console.log(`limits: ${maxSlowdown} times the p99; if a neighbour attacks: ${ofNeighbours}`);
     let isClean = true;
     for (const [attackName, attack] of Object.entries(attacks)) {
-      const ending = new AbortController();
-      const finish = await attack(target, ending.signal);
+      const finish = await attack(target);
       const measured = await measure(target, seconds);
-      ending.abort();
       const problem = await finish();
       const { p99, failures, megabytes, healthMs, storedMs } = measured;
       const slowdown = p99 / rest.p99;
