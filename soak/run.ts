@@ -1,49 +1,42 @@
 /** Long tests: `npm run soak` plays random histories; the others put processes under stress. */
-import { parseArgs } from 'node:util';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { attack } from './attack.ts';
 import { soakHistories } from './histories.ts';
 import { soakKills } from './kill.ts';
 import { neighbours } from './neighbours.ts';
 import { soakRestarts } from './restart.ts';
-import { type Stress, soakStress } from './stress.ts';
+import { soakStress } from './stress.ts';
 
-const number = { type: 'string' } as const;
-const { values, positionals } = (() => {
-  try {
-    const options = { runs: number, seed: number, kills: number, rate: number, rounds: number, seconds: number };
-    return parseArgs({ allowPositionals: true, options: { ...options, only: { type: 'string' } } });
-  } catch (error) {
-    return fail((error as Error).message);
-  }
-})();
-
-function fail(message: string): never {
-  process.stderr.write(`${message}\n`);
-  process.exit(2);
+function whole(text: string): number {
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It takes a whole number.');
+  return Number(text);
 }
 
-function whole(name: Exclude<keyof typeof values, 'only'>, otherwise: number): number {
-  const value = Number(values[name] ?? otherwise);
-  return Number.isInteger(value) && value >= 0 ? value : fail(`--${name} takes a whole number`);
+const program = new Command('soak');
+const seed = Math.floor(Math.random() * 1_000_000_000);
+
+/** @param run returns whether all is well */
+function add<Name extends string>(
+  name: string,
+  numbers: Record<Name, number>,
+  run: (given: Record<Name, number> & { only?: string }) => Promise<boolean>,
+): Command {
+  const command = program.command(name, { isDefault: name === 'histories' });
+  for (const [option, otherwise] of Object.entries(numbers)) command.option(`--${option} <n>`, '', whole, otherwise);
+  return command.action(async given => {
+    process.exitCode = (await run(given)) ? 0 : 1;
+  });
 }
 
-/** With all of its attacks, or with the one that `--only` names. */
-function stress({ attacks, ...others }: Stress, seconds: number): Promise<boolean> {
-  const chosen = Object.entries(attacks).filter(([name]) => name === (values.only ?? name));
-  if (chosen.length === 0) fail(`--only takes one of: ${Object.keys(attacks).join(', ')}`);
-  return soakStress({ attacks: Object.fromEntries(chosen), ...others }, whole('seconds', seconds));
+add('histories', { runs: 10_000, seed }, ({ runs, seed }) => soakHistories(runs, seed));
+add('kill', { kills: 200, rate: 200, seed }, ({ kills, rate, seed }) => soakKills(kills, rate, seed));
+add('restart', { rounds: 5 }, ({ rounds }) => soakRestarts(rounds));
+for (const [stress, seconds] of [
+  [attack, 15],
+  [neighbours, 20],
+] as const) {
+  add(stress.name, { seconds }, ({ seconds, only }) => soakStress(stress, seconds, only)).addOption(
+    new Option('--only <name>').choices(Object.keys(stress.attacks)),
+  );
 }
-
-/** Each returns whether all is well. */
-const soaks: Record<string, () => Promise<boolean>> = {
-  histories: () => soakHistories(whole('runs', 10_000), seed()),
-  kill: () => soakKills(whole('kills', 200), whole('rate', 200), seed()),
-  restart: () => soakRestarts(whole('rounds', 5)),
-  attack: () => stress(attack, 15),
-  neighbours: () => stress(neighbours, 20),
-};
-const seed = () => whole('seed', Math.floor(Math.random() * 1_000_000_000));
-
-const [name = 'histories'] = positionals;
-const soak = soaks[name] ?? (() => fail(`"${name}" is not a soak; choose from ${Object.keys(soaks).join(', ')}`));
-process.exitCode = (await soak()) ? 0 : 1;
+await program.parseAsync();

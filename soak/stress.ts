@@ -38,9 +38,10 @@ export interface Stress {
 
 /**
  * @param seconds for each attack
+ * @param only the name of the one attack that is tried
  * @returns whether no read failed, all stayed within the limits, and the replica did not end
  */
-export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds: number): Promise<boolean> =>
+export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds: number, only?: string) =>
   withInstallation(name, 1, environment, async installation => {
     const origin = installation.replicas[0]?.origin ?? '';
     const target = { ...installation, origin, ...(await fill(installation)) };
@@ -52,6 +53,7 @@ export const soakStress = ({ name, environment, attacks, fill }: Stress, seconds
     console.log(`limits: ${maxSlowdown} times the p99; if a neighbour attacks: ${ofNeighbours}`);
     let isClean = true;
     for (const [attackName, attack] of Object.entries(attacks)) {
+      if (attackName !== (only ?? attackName)) continue;
       const finish = await attack(target);
       const measured = await measure(target, seconds);
       const problem = await finish();
