@@ -20,8 +20,6 @@ type Event = WebhookEvent | false | undefined;
 
 interface Change {
   event: Event;
-  /** The one that the event is about. */
-  about?: ModelPullRequest | undefined;
   /** The one whose time on GitHub was set, even to the same. */
   dated?: ModelPullRequest | undefined;
 }
@@ -34,23 +32,15 @@ const onGithub = <Parts extends object>(
 ) =>
   kind(name, weight, { ...parts, fate: fc.constantFrom(...fates) }, (scene, step) => {
     scene.side.turn += 1;
-    const { event, about, dated } = change(scene, step as unknown as Parts) ?? {};
+    const { event, dated } = change(scene, step as unknown as Parts) ?? {};
     scene.model.record(dated);
-    return event && announce(scene, event, about, step.fate);
+    return event && announce(scene, event, step.fate);
   });
 
-/** Accounts, organisations and repositories. */
-const elsewhere = <Parts extends object>(
-  name: string,
-  weight: number,
-  parts: Arbitraries<Parts>,
-  change: (side: GithubSide, step: Parts) => Event,
-) => onGithub(name, weight, parts, ({ side }, step) => ({ event: change(side, step) }));
-
 const ofMembership = (name: string, change: (organisation: Organisation, account: Account) => Event) =>
-  elsewhere(name, 17, { person, organisation: place }, ({ accounts, owners }, step) => {
+  onGithub(name, 17, { person, organisation: place }, ({ side: { accounts, owners } }, step) => {
     const [account, organisation] = [accounts[step.person], at(owners, step.organisation)];
-    return account.type !== 'Bot' && organisation && change(organisation, account);
+    return { event: account.type !== 'Bot' && organisation && change(organisation, account) };
   });
 
 /** One that GitHub shows. */
@@ -69,10 +59,8 @@ const ofShown = <Parts extends object>(
     if (isLagging(source)) side.tick(1);
     const { version } = source.repository;
     const event = change(source, side, step as unknown as Parts);
-    const isAbout = event && event.event !== 'label';
     // A pending review changes nothing that others see; a deleted comment, or label, may leave the time as it is.
-    const isDated = source.repository.version > version;
-    return { event, about: isAbout ? pullRequest : undefined, dated: isDated ? pullRequest : undefined };
+    return { event, dated: source.repository.version > version ? pullRequest : undefined };
   });
 
 export const open = onGithub(
@@ -84,7 +72,7 @@ export const open = onGithub(
     const account = side.accounts[name];
     if (repository === undefined) return undefined;
     const pullRequest = model.add(repository.openPullRequest({ author: account, draft, title: `fix ${side.turn}` }));
-    return { event: pullRequest.source.opened, about: pullRequest, dated: pullRequest };
+    return { event: pullRequest.source.opened, dated: pullRequest };
   },
 );
 
@@ -124,26 +112,26 @@ export const githubSteps = [
     label === undefined ? undefined : repository.renameLabel(label, `renamed ${turn}`),
   ),
   ofShown('remove', 11, {}, source => void source.remove()),
-  elsewhere('rename repository', 22, { repository: place }, ({ repositoryAt, turn }, { repository }) => {
+  onGithub('rename repository', 22, { repository: place }, ({ side: { repositoryAt, turn } }, { repository }) => {
     const found = repositoryAt(repository);
-    return found?.rename(`${found.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`);
+    return { event: found?.rename(`${found.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`) };
   }),
-  elsewhere('transfer', 22, { repository: place }, ({ repositoryAt, owners }, { repository }) => {
+  onGithub('transfer', 22, { repository: place }, ({ side: { repositoryAt, owners } }, { repository }) => {
     const found = repositoryAt(repository);
     const owner = owners.find(each => each !== found?.organisation);
     // A repository of the same name is in the way.
     const isTaken = owner?.repositories.some(({ name }) => name === found?.name);
-    return owner && !isTaken && found?.transfer(owner);
+    return { event: owner && !isTaken && found?.transfer(owner) };
   }),
   // To the one free login: later renamings swap logins, and the stranger takes them over.
-  elsewhere('rename organisation', 34, { organisation: place }, ({ owners, logins }, { organisation }) => {
+  onGithub('rename organisation', 34, { organisation: place }, ({ side: { owners, logins } }, { organisation }) => {
     const free = logins.find(login => owners.every(owner => owner.login !== login));
-    return free !== undefined && at(owners, organisation)?.rename(free);
+    return { event: free !== undefined && at(owners, organisation)?.rename(free) };
   }),
   ofMembership('join', (organisation, account) => organisation.join(account)),
   ofMembership('leave', (organisation, account) => organisation.leave(account)),
   // Rare, because little can happen after it.
-  elsewhere('remove repository', 5, { repository: place }, ({ repositoryAt }, { repository }) =>
-    repositoryAt(repository)?.remove(),
-  ),
+  onGithub('remove repository', 5, { repository: place }, ({ side }, { repository }) => ({
+    event: side.repositoryAt(repository)?.remove(),
+  })),
 ];

@@ -75,14 +75,17 @@ export function createModel(github: Organisation) {
     record(changed: ModelPullRequest | undefined): void {
       for (const pullRequest of pullRequests) recordVersion(pullRequest, pullRequest === changed);
     },
-    /** A webhook about it was acknowledged. */
-    acknowledge(pullRequest: ModelPullRequest, { payload }: WebhookEvent): void {
-      if (!isHere(pullRequest)) return;
+    /** A webhook was acknowledged, perhaps about one of them. */
+    acknowledge({ payload }: WebhookEvent): void {
+      const { pull_request, issue } = payload as Record<'pull_request' | 'issue', Subject | undefined>;
+      const about = pull_request ?? issue;
+      const pullRequest = pullRequests.find(({ source }) => source.nodeId === about?.node_id);
+      if (about === undefined || pullRequest === undefined || !isHere(pullRequest)) return;
       const { source, versions } = pullRequest;
       pullRequest.known = true;
       if (!isMember(source) && pullRequest.seen === undefined) return;
       // While GraphQL lags, only what is older than the webhook is known to be too old.
-      const floor = floorOf(payload);
+      const floor = Date.parse(about.updated_at) / 1000;
       const oldest = isLagging(source)
         ? versions.findIndex(({ sourceUpdatedAt }) => sourceUpdatedAt >= floor)
         : versions.length - 1;
@@ -91,10 +94,10 @@ export function createModel(github: Organisation) {
   };
 }
 
-/** The payload's `updated_at`, in Unix seconds. */
-function floorOf(payload: object): number {
-  const { pull_request, issue } = payload as Record<'pull_request' | 'issue', { updated_at: string } | undefined>;
-  return Date.parse((pull_request ?? issue)?.updated_at ?? '') / 1000;
+/** What a payload is about. */
+interface Subject {
+  node_id: string;
+  updated_at: string;
 }
 
 export const isMember = ({ author, repository }: PullRequest) =>

@@ -78,11 +78,6 @@ async function createScene(arena: Arena, clockAhead: number) {
     },
     /** One after the other: if a comparison is due, another request only makes it sooner. */
     comparing: Promise.resolve(),
-    /** Once it is due. */
-    compareOnce(): Promise<void> {
-      scene.comparing = settling.compare();
-      return scene.comparing;
-    },
     async settle(stage: Stage): Promise<void> {
       side.catchUp();
       await background.join();

@@ -117,7 +117,8 @@ export const serviceSteps = [
   kind('compare', 31, { awaited }, async (scene, step) => {
     await scene.comparing;
     await scene.settling.makeDue();
-    await scene.run(step, scene.compareOnce());
+    scene.comparing = scene.settling.compare();
+    await scene.run(step, scene.comparing);
   }),
   kind('kill', 8, { replica: fc.nat(2), after: fc.nat(25) }, ({ arena, inBackground }, { replica, after }) =>
     inBackground(delay(after).then(() => arena.kill(replica))),

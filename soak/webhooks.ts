@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { WebhookEvent } from '../test/support/github/events.ts';
-import type { ModelPullRequest } from './model.ts';
 import type { Scene } from './play.ts';
 
 /** What becomes of the webhooks of a step: sent at once, once or twice; kept for a later step; or lost. */
@@ -9,19 +8,12 @@ export const fates = ['sent', 'sent', 'sent', 'sent', 'doubled', 'kept', 'kept',
 export interface Webhook {
   guid: string;
   event: WebhookEvent;
-  /** The one that it is about, if any. */
-  pullRequest: ModelPullRequest | undefined;
   tries: number;
 }
 
 /** GitHub announces something, and the webhook meets its fate. */
-export async function announce(
-  scene: Scene,
-  event: WebhookEvent,
-  pullRequest: ModelPullRequest | undefined,
-  fate: (typeof fates)[number],
-): Promise<void> {
-  const webhook: Webhook = { guid: randomUUID(), event, pullRequest, tries: 0 };
+export async function announce(scene: Scene, event: WebhookEvent, fate: (typeof fates)[number]): Promise<void> {
+  const webhook: Webhook = { guid: randomUUID(), event, tries: 0 };
   scene.webhooks.push(webhook);
   if (fate === 'kept') scene.kept.push(webhook);
   if (fate === 'sent') await deliver(scene, webhook);
@@ -34,7 +26,7 @@ export async function announce(
 
 /** POSTs it. A wrong answer is a difference. */
 export async function deliver({ arena, side, model, differences }: Scene, webhook: Webhook): Promise<void> {
-  const { event, guid, pullRequest } = webhook;
+  const { event, guid } = webhook;
   webhook.tries += 1;
   const { status, body } = await arena.deliver(event, guid);
   // From a replica that was killed: as good as no answer.
@@ -49,5 +41,5 @@ export async function deliver({ arena, side, model, differences }: Scene, webhoo
   }
   if (status !== 202) return;
   model.acknowledged.add(guid);
-  if (pullRequest !== undefined) model.acknowledge(pullRequest, event);
+  model.acknowledge(event);
 }
