@@ -1,6 +1,6 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { and, eq, getTableColumns } from 'drizzle-orm';
+import { eq } from 'drizzle-orm';
 import type { Executor } from '../src/database/client.ts';
 import {
   deletedPullRequests,
@@ -29,20 +29,9 @@ type Row = Stored['rows'][number];
 async function readStored(executor: Pick<Executor, 'select' | 'execute'>, organisationId: string) {
   const of = <Table extends { organisationId: Parameters<typeof eq>[0] }>(table: Table) =>
     eq(table.organisationId, organisationId);
-  const rows = await executor
-    .select({
-      ...getTableColumns(pullRequests),
-      repository: repositories.name,
-      repositoryGithubId: repositories.githubId,
-      memberGithubId: members.githubId,
-    })
-    .from(pullRequests)
-    .innerJoin(repositories, and(of(repositories), eq(repositories.id, pullRequests.repositoryId)))
-    .innerJoin(members, and(of(members), eq(members.id, pullRequests.memberId)))
-    .where(of(pullRequests));
   const [organisation] = await executor.select().from(organisations).where(eq(organisations.id, organisationId));
   return {
-    rows,
+    rows: await executor.select().from(pullRequests).where(of(pullRequests)),
     organisation,
     tombstones: await executor.select().from(deletedPullRequests).where(of(deletedPullRequests)),
     brokenChains: await findBrokenChains(executor, organisationId),
@@ -149,13 +138,15 @@ function* comparePresent(comparison: Comparison, pullRequest: ModelPullRequest, 
     yield 'was deleted, and is back by a fetch that began before';
   }
   if (stored.tombstones.some(({ githubId }) => githubId === source.id)) yield 'is stored, and has a tombstone';
-  if (row.memberGithubId !== source.author?.id) yield "is stored as another's";
-  if (row.repositoryGithubId !== source.repository.id) yield 'is stored in another repository';
-  const url = `https://github.com/${row.repository}/pull/${row.number}`;
+  const member = stored.members.find(({ id }) => id === row.memberId);
+  if (member?.githubId !== source.author?.id) yield "is stored as another's";
+  const { githubId, name = '' } = stored.repositories.find(({ id }) => id === row.repositoryId) ?? {};
+  if (githubId !== source.repository.id) yield 'is stored in another repository';
+  const url = `https://github.com/${name}/pull/${row.number}`;
   if (row.url !== url) yield `has the address ${row.url}, not ${url}`;
 
   if (row.rulesetVersion > scene.model.rulesetVersion) yield `was scored under ruleset ${row.rulesetVersion}`;
-  const { score, breakdown, reviewScores = null } = comparison.scoreOf(factsOf(row));
+  const { score, breakdown, reviewScores = null } = comparison.scoreOf(factsOf({ ...row, repository: name }));
   if (row.score !== score || row.scoreBreakdown !== breakdown) {
     yield `scores ${row.score} by ${row.scoreBreakdown}, not ${score} by ${breakdown}`;
   }
