@@ -4,11 +4,9 @@ import { connectDatabase } from '../src/database/client.ts';
 import { isDatabaseUnavailable } from '../src/database/driver-errors.ts';
 import { ServiceError } from '../src/errors.ts';
 import { startLoops } from '../src/sync/start-loops.ts';
-import type { WebhookEvent } from '../test/support/github/events.ts';
 import { type GithubStandIn, maxPoints, startGithub } from '../test/support/github/server.ts';
-import { signedRequest } from '../test/support/github/webhooks.ts';
 import { startProxy } from '../test/support/proxy.ts';
-import { startReplica as startService, webhookSecret } from '../test/support/service.ts';
+import { startReplica as startService } from '../test/support/service.ts';
 import { createBackground } from './background.ts';
 
 export type Replica = Awaited<ReturnType<typeof startReplica>>;
@@ -16,24 +14,22 @@ export type Replica = Awaited<ReturnType<typeof startReplica>>;
 /** Where histories are played: PostgreSQL, a stand-in for GitHub, and three replicas of the service between them. */
 export type Arena = Awaited<ReturnType<typeof openArena>>;
 
-const places = 3;
-
 /** @param databaseUrl of a migrated database without organisations */
 export async function openArena(databaseUrl: string) {
   const github = await startGithub({ points: maxPoints });
   /** Bypasses the replicas, to read what is stored and to let time pass. */
   const database = connectDatabase(databaseUrl, pino({ level: 'silent' }));
-  const replicas: (Replica | undefined)[] = await Promise.all(
-    Array.from({ length: places }, () => startReplica(databaseUrl, github)),
-  );
+  /** Those that live. */
+  const replicas: Replica[] = [];
+  const addReplica = async () => replicas.push(await startReplica(databaseUrl, github));
+  await Promise.all(Array.from({ length: 3 }, addReplica));
   const background = createBackground();
   const defects: string[] = [];
-  const collect = (each: Replica | undefined) => defects.push(...(each?.takeDefects() ?? []));
+  const collect = (each: Replica) => defects.push(...each.takeDefects());
 
   async function replica(): Promise<Replica> {
     for (; ; await delay(5)) {
-      const living = replicas.filter(each => each !== undefined);
-      const found = living[Math.floor(Math.random() * living.length)];
+      const found = replicas[Math.floor(Math.random() * replicas.length)];
       if (found !== undefined) return found;
     }
   }
@@ -55,22 +51,12 @@ export async function openArena(databaseUrl: string) {
     },
     /** Kills a replica in the middle of its work; another takes its place. */
     kill(place: number): void {
-      const killed = replicas[place];
-      if (killed === undefined) return;
-      replicas[place] = undefined;
-      collect(killed);
-      killed.kill();
-      background.add(killed.close());
-      const replace = async () => {
-        replicas[place] = await startReplica(databaseUrl, github);
-      };
-      background.add(replace());
-    },
-    /** POSTs a webhook as GitHub does, to any replica. */
-    async deliver(event: WebhookEvent, guid: string) {
-      const { app } = await replica();
-      const reply = await app.inject({ url: '/webhooks/github', ...signedRequest(webhookSecret, event, { guid }) });
-      return { status: reply.statusCode, body: reply.body };
+      for (const killed of replicas.splice(place, 1)) {
+        collect(killed);
+        killed.kill();
+        background.add(killed.close());
+        background.add(addReplica());
+      }
     },
     /** Errors on living replicas that no outage explains, since the last call. */
     takeDefects(): string[] {
@@ -79,7 +65,7 @@ export async function openArena(databaseUrl: string) {
     },
     async close(): Promise<void> {
       await background.join();
-      await Promise.all(replicas.map(each => each?.close()));
+      await Promise.all(replicas.map(each => each.close()));
       await database.close();
       await github.close();
     },
@@ -100,7 +86,6 @@ async function startReplica(databaseUrl: string, github: GithubStandIn) {
   const err = (error: Error) => ({ text: String(error.cause ?? error), isOutage: isDatabaseUnavailable(error) });
   const service = await startService(toDatabase.through(databaseUrl), environment, {}, { err });
   const loops = startLoops(service);
-  let killed = false;
   return {
     ...service,
     /** Errors that no outage explains, since the last call. */
@@ -108,13 +93,12 @@ async function startReplica(databaseUrl: string, github: GithubStandIn) {
       return service.complaints.splice(0).flatMap(({ level, msg, err }) => {
         const { text = '', isOutage = false } = (err ?? {}) as { text?: string; isOutage?: boolean };
         // If GitHub keeps failing on one, that is right. If it does not, nothing settles, which is a difference.
-        const isExpected = killed || isOutage || level < 50 || msg.startsWith('a pull request is parked');
+        const isExpected = isOutage || level < 50 || msg.startsWith('a pull request is parked');
         return isExpected ? [] : [`${msg}: ${text}`];
       });
     },
     /** Cuts it off from PostgreSQL and GitHub: to both it looks like SIGKILL. */
     kill(): void {
-      killed = true;
       for (const proxy of proxies) {
         proxy.refuse();
         proxy.cut();

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { WebhookEvent } from '../test/support/github/events.ts';
+import { signedRequest } from '../test/support/github/webhooks.ts';
+import { webhookSecret } from '../test/support/service.ts';
 import type { Scene } from './play.ts';
 
 /** What becomes of the webhooks of a step: sent at once, once or twice; kept for a later step; or lost. */
@@ -28,7 +30,9 @@ export async function announce(scene: Scene, event: WebhookEvent, fate: (typeof 
 export async function deliver({ arena, side, model, differences }: Scene, webhook: Webhook): Promise<void> {
   const { event, guid } = webhook;
   webhook.tries += 1;
-  const { status, body } = await arena.deliver(event, guid);
+  const { app } = await arena.replica();
+  const request = { url: '/webhooks/github', ...signedRequest(webhookSecret, event, { guid }) };
+  const { statusCode: status, body } = await app.inject(request);
   // From a replica that was killed: as good as no answer.
   if (status === 503) return;
   const { organization } = event.payload as { organization?: { id: number } };
