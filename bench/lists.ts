@@ -1,4 +1,5 @@
 import { entry, rule } from '../test/scoring/support.ts';
+import { memoryOf } from '../test/support/scorer.ts';
 import { applyRules, insertMembers } from '../test/support/tenants.ts';
 import { load, loadBeside, steadily, unseenPages } from './load.ts';
 import { bearer, startReader } from './processes.ts';
@@ -29,11 +30,7 @@ async function measureList({ url, token }: Stored, path: string, what: string): 
   await using service = await startReader(url);
   const pages = unseenPages(service, token);
   await load({ ...pages, ...steadily, duration: 3 });
-  const idle = service.megabytes('VmRSS');
-  let peak = idle;
-  const watching = setInterval(() => {
-    peak = Math.max(peak, service.megabytes('VmRSS'));
-  }, 20);
+  const idle = memoryOf(service.id, 'VmRSS');
   let ended = 0;
   const p99 = await loadBeside({ ...pages, duration: seconds }, async () => {
     // A thread of its own reads them: beside megabytes that arrive, pages would wait for their own client.
@@ -41,7 +38,7 @@ async function measureList({ url, token }: Stored, path: string, what: string): 
     const lists = await load({ url: `${service.origin}/2025-04/${path}`, headers: bearer(token), ...reading });
     ended += lists['2xx'];
   });
-  clearInterval(watching);
+  const peak = memoryOf(service.id, 'VmHWM');
   const read = `${what}, read by ${readers} at once`;
   within(50, 'ms', `p99 of pages beside ${read}`, p99, `${p99} ms; ${ended} lists in ${seconds + 2} s`);
   const detail = `${Math.round(peak - idle)} MB above ${Math.round(idle)} MB`;

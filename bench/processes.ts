@@ -1,6 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import { promisify } from 'node:util';
@@ -41,9 +40,6 @@ export async function startProcess(operands: readonly string[], environment: Env
     id,
     /** By the port at the end of the line. */
     origin: `http://127.0.0.1:${/(\d+)(?=\D*$)/.exec(address.split(' (')[0] ?? '')?.[0] ?? ''}`,
-    /** Resident now (VmRSS), or at most so far (VmHWM), without processes that it has started. */
-    megabytes: (field: 'VmRSS' | 'VmHWM') =>
-      Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${id}/status`, 'utf8'))?.[1]) / 1024,
     async [Symbol.asyncDispose]() {
       child.kill('SIGINT');
       await ended;

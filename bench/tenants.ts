@@ -1,5 +1,6 @@
 import { newAppKeys } from '../test/support/app-keys.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
+import { memoryOf } from '../test/support/scorer.ts';
 import { measureArrivals } from './load.ts';
 import type { Running } from './processes.ts';
 import { atMost, percentile, timed } from './report.ts';
@@ -28,7 +29,7 @@ export async function measure(): Promise<void> {
   const waits = await measureWebhooks(world, service, pullRequests);
   const compared = await measureComparison(world);
   const [p50, p99] = [percentile(waits, 0.5), percentile(waits, 0.99)];
-  const memory = `at most ${Math.round(service.megabytes('VmHWM'))} MB resident`;
+  const memory = `at most ${Math.round(memoryOf(service.id, 'VmHWM'))} MB resident`;
   const what = `p99 until stored, ${webhooksPerSecond} webhooks a second for ${organisations} organisations`;
   atMost(3, what, "GitHub's response time", {
     ratio: p99 / responseMs,
