@@ -1,12 +1,11 @@
 import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { createFactsReader } from '../src/database/facts.ts';
-import { type RescoreRange, readRange } from '../src/database/rescore-ranges.ts';
+import { readRange } from '../src/database/rescore-ranges.ts';
+import { beforeAllIds } from '../src/database/statement.ts';
 import type { FactName } from '../src/scoring/facts.ts';
 import { formatRulesFile } from '../src/scoring/file/rules-file.ts';
 import type { RuleDefinition } from '../src/scoring/rule.ts';
 import { entry, rule, rulesetOf } from '../test/scoring/support.ts';
-import { createHome, removeHome } from '../test/support/home.ts';
 import { load, loadBeside, steadily, unseenPages } from './load.ts';
 import { ask, runCommand, startReader } from './processes.ts';
 import { atMost, takeTurns, timeAgainst, timed, within } from './report.ts';
@@ -36,29 +35,22 @@ const variants: { what: string; facts: FactName[]; rules: string }[] = [
 /** `rules plan` from the command line to its answer, against the mere reading that a re-scoring does for the same. */
 export async function measure(): Promise<void> {
   await using server = await joinStored();
-  const home = createHome('bench');
-  try {
-    const file = join(home, 'rules.yaml');
-    const ranges = await cutRanges(server);
-    for (const { what, facts, rules } of variants) {
-      writeFileSync(file, rules);
-      const read = async () => {
-        const reader = createFactsReader(facts);
-        for (const range of ranges) {
-          for await (const step of readRange(server.database.executor, server.organisationId, range, reader)) {
-            // They are made as they are gone through.
-            for (const _ of step);
-          }
-        }
-      };
-      const environment = { DATABASE_URL: server.url, LOG_LEVEL: 'warn' };
-      const plan = () => runCommand(['rules', 'plan', file, '--organisation', 'bench'], environment);
-      const measured = await takeTurns(rounds, { read, plan }, timed);
-      const against = 'the reading of a re-scoring, in time';
-      atMost(1, `rules plan over ${allPullRequests}, ${what}`, against, timeAgainst(measured.plan, measured.read));
-    }
-  } finally {
-    removeHome(home);
+  const file = 'bench/.data/rules.yaml';
+  const all = { fromId: beforeAllIds, untilId: null };
+  for (const { what, facts, rules } of variants) {
+    writeFileSync(file, rules);
+    const read = async () => {
+      const reader = createFactsReader(facts);
+      for await (const step of readRange(server.database.executor, server.organisationId, all, reader)) {
+        // They are made as they are gone through.
+        for (const _ of step);
+      }
+    };
+    const environment = { DATABASE_URL: server.url, LOG_LEVEL: 'warn' };
+    const plan = () => runCommand(['rules', 'plan', file, '--organisation', 'bench'], environment);
+    const measured = await takeTurns(rounds, { read, plan }, timed);
+    const against = 'the reading of a re-scoring, in time';
+    atMost(1, `rules plan over ${allPullRequests}, ${what}`, against, timeAgainst(measured.plan, measured.read));
   }
   await measurePagesBeside(server, withBodies);
 }
@@ -82,14 +74,4 @@ async function measurePagesBeside({ url, token }: Stored, body: string): Promise
   const what = `p99 of a page, not seen before, beside a plan of ${pullRequests.toLocaleString('en')} over HTTP`;
   const detail = `${p99} ms, ${atRest.latency.p99} ms at rest; ${ended} plans ended`;
   within(maxP99, 'ms', what, p99, detail);
-}
-
-/** The batches in which a re-scoring reads. */
-async function cutRanges({ query, organisationId }: Stored): Promise<Pick<RescoreRange, 'fromId' | 'untilId'>[]> {
-  const rows = await query<{ id: string }>(
-    `select id from (select id, row_number() over (order by id) as number from pull_requests
-      where organisation_id = $1) as numbered where number % 1000 = 1 order by id`,
-    [organisationId],
-  );
-  return rows.map(({ id }, index) => ({ fromId: id, untilId: rows[index + 1]?.id ?? null }));
 }
