@@ -28,19 +28,11 @@ async function playOne(arena: Arena, one: History) {
 
 /** Plays some at once. @returns the shortest one that ends differently from the model, and how; undefined: none does */
 async function playLot(arena: Arena, runs: number, seed: number, say: Say): Promise<string | undefined> {
-  let isOver = false;
-  const property = fc.asyncProperty(history, async one => {
-    if (!isOver) await playOne(arena, one);
-  });
-  const checked = await Promise.all(
-    Array.from({ length: Math.min(lanes, runs) }, async (_, lane) => {
-      const numRuns = Math.ceil((runs - lane) / lanes);
-      const result = await fc.check(property, { seed: seed + lane, numRuns, endOnFailure: true });
-      isOver ||= result.failed;
-      return result;
-    }),
+  const property = fc.asyncProperty(history, one => playOne(arena, one));
+  const playing = Array.from({ length: Math.min(lanes, runs) }, (_, lane) =>
+    fc.check(property, { seed: seed + lane, numRuns: Math.ceil((runs - lane) / lanes), endOnFailure: true }),
   );
-  const failed = checked.find(each => each.failed);
+  const failed = (await Promise.all(playing)).find(each => each.failed);
   if (failed === undefined) return undefined;
   say(`A history ends differently from the model; shortening it.\n${failed.errorInstance}`);
   const again = fc.asyncProperty(history, async one => {
