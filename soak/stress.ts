@@ -117,25 +117,26 @@ async function timeHealth(origin: string): Promise<number> {
   return reply?.ok ? performance.now() - begin : Number.POSITIVE_INFINITY;
 }
 
-let titles = 0;
-
 /** From a webhook of the victim until its change is stored; infinite if that is never. */
 async function timeWebhook(target: Target): Promise<number> {
-  titles += 1;
-  const title = `Change ${titles}`;
   const begin = performance.now();
-  if ((await editOnGithub(target, target.victim, titles, title)) !== 202) return Number.POSITIVE_INFINITY;
+  const { status, title } = await editOnGithub(target, target.victim);
+  if (status !== 202) return Number.POSITIVE_INFINITY;
   const deliveredMs = performance.now() - begin;
   const isStored = 'exists (select from pull_requests where title = $1)';
   return deliveredMs + (await target.until(isStored, [title], 4 * limits.storedMs));
 }
 
-/** Changes one of the party's pull requests, and delivers the webhook. @returns what that was answered */
-export async function editOnGithub({ github, origin }: Target, party: Party, place: number, title: string) {
-  const pullRequest = party.pullRequests[place % party.pullRequests.length];
+let edits = 0;
+
+/** Changes one of the party's pull requests, and delivers the webhook. @returns its new title, and the answer's status */
+export async function editOnGithub({ github, origin }: Target, { pullRequests }: Party) {
+  edits += 1;
+  const title = `Change ${edits}`;
+  const pullRequest = pullRequests[edits % pullRequests.length];
   if (pullRequest === undefined) throw new Error('there is no pull request');
   const { status } = await github.deliver(`${origin}/webhooks/github`, secret, pullRequest.edit({ title }));
-  return status;
+  return { title, status };
 }
 
 /** In processes of their own: see program.ts. */
