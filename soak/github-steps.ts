@@ -18,17 +18,12 @@ const labels = fc.constantFrom('bug', 'fix', 'Feature');
 /** Falsy if GitHub announces nothing, or the step is not possible now. */
 type Event = WebhookEvent | false | undefined;
 
-interface Change {
-  event: Event;
-  /** The one whose time on GitHub was set, even to the same. */
-  dated?: ModelPullRequest | undefined;
-}
-
+/** @param change gives the event, and the pull request whose time on GitHub was set, even to the same */
 const onGithub = <Parts extends object>(
   name: string,
   weight: number,
   parts: Arbitraries<Parts>,
-  change: (scene: Scene, step: Parts) => Change | undefined,
+  change: (scene: Scene, step: Parts) => { event: Event; dated?: ModelPullRequest | undefined } | undefined,
 ) =>
   kind(name, weight, { ...parts, fate: fc.constantFrom(...fates) }, (scene, step) => {
     scene.side.turn += 1;
