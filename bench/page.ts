@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import { launchBrowser } from '../test/support/browser.ts';
 import { startReader } from './processes.ts';
-import { atMost, median, print, within } from './report.ts';
+import { atMost, median, print, takeTurns, within } from './report.ts';
 import { allPullRequests, joinStored } from './stored.ts';
 
 const rounds = 5;
@@ -42,17 +42,14 @@ export async function measure(): Promise<void> {
     await page.getByRole('row').nth(1).waitFor();
     return page;
   };
-  const opened = async (period: string) => {
-    const times: number[] = [];
-    for (let round = 1; round <= rounds; round += 1) {
-      const page = await openTable(`standings?${period}`);
-      times.push(Math.round(await page.evaluate<number>('firstRowPainted')));
-      await page.context().close();
-    }
-    return times;
-  };
-  const month = await opened('since=2017-07-14&until=2017-08-13');
-  print(`standings of all time: ${(await opened('since=all')).join(', ')} ms`);
+  const periods = { month: 'since=2017-07-14&until=2017-08-13', all: 'since=all' };
+  const { month, all } = await takeTurns(rounds, periods, async period => {
+    const page = await openTable(`standings?${period}`);
+    const painted = await page.evaluate<number>('firstRowPainted');
+    await page.context().close();
+    return Math.round(painted);
+  });
+  print(`standings of all time: ${all.join(', ')} ms`);
   const what = `standings of a month, of ${allPullRequests}, until the table is painted`;
   within(maxFirstViewMs, 'ms', what, median(month), `${month.join(', ')} ms`);
   await measureScrolling(await openTable('pull-requests?since=all'));
