@@ -8,7 +8,6 @@ import {
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import type { GithubStandIn } from '../test/support/github/server.ts';
 import { createClock } from '../test/support/github/world.ts';
-import { at } from './kinds.ts';
 import type { Model } from './model.ts';
 
 export const people = ['ada', 'bert', 'carl', 'robot'] as const;
@@ -45,10 +44,7 @@ export function createGithubSide(github: GithubStandIn, name: string, startsAt: 
     /** The number of steps on GitHub until now. */
     turn: 0,
     repositories,
-    repositoryAt(place: number) {
-      const present = repositories.filter(({ removed }) => !removed);
-      return at(present, place);
-    },
+    presentRepositories: () => repositories.filter(({ removed }) => !removed),
     tick(seconds: number): void {
       clock.advance(seconds);
       for (const { end, until } of lags) if (until <= clock.now()) end();

@@ -63,7 +63,7 @@ export const open = onGithub(
   56,
   { repository: favourite, author, draft: fc.boolean() },
   ({ side, model }, { repository: index, author: name, draft }) => {
-    const repository = side.repositoryAt(index);
+    const repository = at(side.presentRepositories(), index);
     const account = side.accounts[name];
     if (repository === undefined) return undefined;
     const pullRequest = model.add(repository.openPullRequest({ author: account, draft, title: `fix ${side.turn}` }));
@@ -107,13 +107,13 @@ export const githubSteps = [
     label === undefined ? undefined : repository.renameLabel(label, `renamed ${turn}`),
   ),
   ofShown('remove', 11, {}, source => void source.remove()),
-  onGithub('rename repository', 22, { repository: place }, ({ side: { repositoryAt, turn } }, { repository }) => {
-    const found = repositoryAt(repository);
-    return { event: found?.rename(`${found.name.split('-')[0]}-${turn % 2 === 0 ? 'moved' : turn}`) };
+  onGithub('rename repository', 22, { repository: place }, ({ side }, { repository }) => {
+    const found = at(side.presentRepositories(), repository);
+    return { event: found?.rename(`${found.name.split('-')[0]}-${side.turn % 2 === 0 ? 'moved' : side.turn}`) };
   }),
-  onGithub('transfer', 22, { repository: place }, ({ side: { repositoryAt, owners } }, { repository }) => {
-    const found = repositoryAt(repository);
-    const owner = owners.find(each => each !== found?.organisation);
+  onGithub('transfer', 22, { repository: place }, ({ side }, { repository }) => {
+    const found = at(side.presentRepositories(), repository);
+    const owner = side.owners.find(each => each !== found?.organisation);
     // A repository of the same name is in the way.
     const isTaken = owner?.repositories.some(({ name }) => name === found?.name);
     return { event: owner && !isTaken && found?.transfer(owner) };
@@ -127,6 +127,6 @@ export const githubSteps = [
   ofMembership('leave', (organisation, account) => organisation.leave(account)),
   // Rare, because little can happen after it.
   onGithub('remove repository', 5, { repository: place }, ({ side }, { repository }) => ({
-    event: side.repositoryAt(repository)?.remove(),
+    event: at(side.presentRepositories(), repository)?.remove(),
   })),
 ];
