@@ -50,14 +50,10 @@ async function distribute(database: AddedDatabase, coordinator: string, workers:
 }
 
 /** Tries again while Citus's maintenance daemon is connected: `with (force)` does not end its connection. */
-async function dropFrom(url: string, name: string): Promise<void> {
-  for (let tried = 1; ; tried += 1) {
-    try {
-      await query(url, `drop database ${name} with (force)`);
-      return;
-    } catch (error) {
-      if (tried === 10) throw error;
-      await delay(500);
-    }
-  }
+async function dropFrom(url: string, name: string, tries = 10): Promise<void> {
+  await query(url, `drop database ${name} with (force)`).catch(async error => {
+    if (tries === 1) throw error;
+    await delay(500);
+    await dropFrom(url, name, tries - 1);
+  });
 }
