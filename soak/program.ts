@@ -15,10 +15,9 @@ let report = '';
 
 /** What the service answers is its business. */
 const send = (path: string, init: RequestInit = {}) =>
-  fetch(origin + path, init).then(
-    reply => reply.arrayBuffer(),
-    () => undefined,
-  );
+  fetch(origin + path, init)
+    .then(reply => reply.arrayBuffer())
+    .catch(() => undefined);
 
 /** Without end, some at once. */
 function flood(lanes: number, pauseMs: number, work: () => Promise<unknown>): void {
