@@ -24,8 +24,8 @@ export async function openArena(databaseUrl: string) {
   const addReplica = async () => replicas.push(await startReplica(databaseUrl, github));
   await Promise.all(Array.from({ length: 3 }, addReplica));
   const background = createBackground();
+  /** Of killed replicas. */
   const defects: string[] = [];
-  const collect = (each: Replica) => defects.push(...each.takeDefects());
 
   async function replica(): Promise<Replica> {
     for (; ; await delay(5)) {
@@ -52,7 +52,7 @@ export async function openArena(databaseUrl: string) {
     /** Kills a replica in the middle of its work; another takes its place. */
     kill(place: number): void {
       for (const killed of replicas.splice(place, 1)) {
-        collect(killed);
+        defects.push(...killed.takeDefects());
         killed.kill();
         background.add(killed.close());
         background.add(addReplica());
@@ -60,8 +60,8 @@ export async function openArena(databaseUrl: string) {
     },
     /** Errors on living replicas that no outage explains, since the last call. */
     takeDefects(): string[] {
-      replicas.forEach(collect);
-      return defects.splice(0).map(text => `a replica logged: ${text}`);
+      const found = [...defects.splice(0), ...replicas.flatMap(each => each.takeDefects())];
+      return found.map(text => `a replica logged: ${text}`);
     },
     async close(): Promise<void> {
       await background.join();

@@ -1,6 +1,6 @@
 /** Compares what is stored with the model, while no client does anything. */
 import { isDeepStrictEqual } from 'node:util';
-import { eq } from 'drizzle-orm';
+import { eq, sql } from 'drizzle-orm';
 import type { Executor } from '../src/database/client.ts';
 import {
   deletedPullRequests,
@@ -15,7 +15,6 @@ import { type CompiledRuleset, compileRuleset } from '../src/scoring/ruleset.ts'
 import { type Columns, isMember, type ModelPullRequest } from './model.ts';
 import type { Scene } from './play.ts';
 import { rulesetOf } from './rules.ts';
-import { findBrokenChains } from './score-changes.ts';
 
 /**
  * How much must be known: what was acknowledged (`settled`), or after a comparison with GitHub and a sweep, also what no
@@ -39,6 +38,25 @@ async function readStored(executor: Pick<Executor, 'select' | 'execute'>, organi
     repositories: await executor.select().from(repositories).where(of(repositories)),
     deliveries: await executor.select().from(webhookDeliveries).where(of(webhookDeliveries)),
   };
+}
+
+/** What is wrong with the history of scores, which is a chain of changes: keys forbid doubled rows, but none of this. */
+export async function findBrokenChains(executor: Pick<Executor, 'execute'>, organisationId: string): Promise<string[]> {
+  const { rows } = await executor.execute<{ what: string }>(sql`
+    with chain as (
+      select pull_request_id, from_score, to_score, lag(to_score) over same as before, lead(id) over same as next
+      from score_changes where organisation_id = ${organisationId}
+      window same as (partition by pull_request_id order by id)
+    )
+    select 'score changes with a gap, a double or no change: ' || pull_request_id as what
+    from chain where from_score is distinct from before or from_score = to_score
+    union all
+    select 'a score that differs from its last change: ' || coalesce(id, pull_request_id)
+    from (select * from chain where next is null) as last
+    full join (select id, score from pull_requests where organisation_id = ${organisationId}) as stored
+      on id = pull_request_id
+    where score is distinct from to_score`);
+  return rows.map(({ what }) => what);
 }
 
 interface Comparison {

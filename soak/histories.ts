@@ -4,8 +4,6 @@ import { type Arena, openArena } from './arena.ts';
 import { startServer } from './database.ts';
 import { describeHistory, type History, history, play } from './play.ts';
 
-type Say = (text: string) => void;
-
 /** Histories at once: more would only wait for each other. */
 const lanes = 24;
 
@@ -27,7 +25,7 @@ async function playOne(arena: Arena, one: History) {
 }
 
 /** Plays some at once. @returns the shortest one that ends differently from the model, and how; undefined: none does */
-async function playLot(arena: Arena, runs: number, seed: number, say: Say): Promise<string | undefined> {
+async function playLot(arena: Arena, runs: number, seed: number, say: typeof console.log): Promise<string | undefined> {
   const property = fc.asyncProperty(history, one => playOne(arena, one));
   const playing = Array.from({ length: Math.min(lanes, runs) }, (_, lane) =>
     fc.check(property, { seed: seed + lane, numRuns: Math.ceil((runs - lane) / lanes), endOnFailure: true }),
@@ -57,7 +55,7 @@ export async function playHistories(
   runs: number,
   seed: number,
   createDatabase: () => Promise<{ url: string; drop(): Promise<void> }>,
-  say: Say = () => undefined,
+  say: typeof console.log = () => undefined,
 ): Promise<string | undefined> {
   const begin = performance.now();
   for (let done = 0; done < runs; ) {

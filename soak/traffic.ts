@@ -4,9 +4,9 @@ import { secret } from '../bench/processes.ts';
 import type { WebhookEvent } from '../test/support/github/events.ts';
 import type { PullRequest } from '../test/support/github/pull-request.ts';
 import { deliver } from '../test/support/github/webhooks.ts';
+import { findBrokenChains } from './compare.ts';
 import { type Installation, login } from './installation.ts';
 import { count, startSteadily } from './reads.ts';
-import { findBrokenChains } from './score-changes.ts';
 
 /** More would only wait for connections. */
 const maxUnderWay = 1_000;
