@@ -25,6 +25,8 @@ test('any_label matches globs with whole labels, whatever their case', () => {
   expect(evaluate('any_label("area")', { labels })).toBe(false);
   expect(evaluate('any_label("**")', { labels: [] })).toBe(false);
   expect(evaluate('any_label("/")', { labels: ['/'] })).toBe(true);
+  expect(evaluate('any_label("ΤΥΠΟΣ:*")', { labels: ['ΤΥΠΟΣ:bug'] })).toBe(true);
+  expect(evaluate('has_label("ΤΥΠΟΣ")', { labels: ['τυποσ'] })).toBe(true);
 });
 
 test('contains looks for a whole item of a list', () => {

@@ -35,9 +35,12 @@ type Implementation = FunctionDefinition['implementation'];
 type Texts = readonly string[];
 type Globs = readonly Pattern[];
 
+/** Labels that differ only by case are the same on GitHub. A sigma has another small letter at the end of a word. */
+const withoutCase = (label: string) => label.toLowerCase().replaceAll('ς', 'σ');
+
 function hasLabel(labels: Texts, name: string): boolean {
-  const wanted = name.toLowerCase();
-  return labels.some(label => label.toLowerCase() === wanted);
+  const wanted = withoutCase(name);
+  return labels.some(label => withoutCase(label) === wanted);
 }
 
 const isKnown = (value: Value | null | undefined) => value !== null && value !== undefined && !Number.isNaN(value);
@@ -83,10 +86,9 @@ const sumLines =
     return lines;
   };
 
-/** Labels that differ only by case are the same on GitHub. */
 function compileLabelGlob(glob: string): Pattern {
-  const { test, size } = compileGlob(glob.toLowerCase());
-  return { test: label => test(label.toLowerCase()), size };
+  const { test, size } = compileGlob(withoutCase(glob));
+  return { test: label => test(withoutCase(label)), size };
 }
 
 const textParameters = ['text', 'other', 'part', 'beginning', 'ending', 'item', 'name'];
