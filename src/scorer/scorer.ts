@@ -241,7 +241,7 @@ export function createScorer(
 
   /** Takes the rules in force out of use: they break a bound. */
   async function suspend({ organisationId, settle }: Job, { version, rule, entry }: RuleEntry): Promise<void> {
-    const place = `rule ${JSON.stringify(rule)}, entry ${entry},`;
+    const place = `rule ${JSON.stringify(rule)}, entry ${entry}`;
     try {
       await database.transaction(executor => suspendRules(executor, organisationId, version, place));
       log.error({ organisationId, rulesetVersion: version, rule, entry }, 'rules are suspended');

@@ -160,9 +160,9 @@ test('rules in force that break a bound are suspended, and the audit log names t
   });
   const [stored] = await executor.select().from(rulesets).where(eq(rulesets.organisationId, organisation.id));
   expect(stored?.suspendedAt).toBeInstanceOf(Date);
-  expect(await getRuleset(executor, organisation.id, 1)).toMatchObject({ suspension: 'rule "Hostile", entry 7,' });
+  expect(await getRuleset(executor, organisation.id, 1)).toMatchObject({ suspension: 'rule "Hostile", entry 7' });
   expect(await listAuditEvents(executor, { login: organisation.login })).toMatchObject([
-    { actor: 'pullscore', action: 'rules.suspend', subject: 'rule "Hostile", entry 7,' },
+    { actor: 'pullscore', action: 'rules.suspend', subject: 'rule "Hostile", entry 7' },
   ]);
 });
 

@@ -10,7 +10,7 @@ import { startWorld, type World } from '../support/world.ts';
 import { rule } from '../sync/support.ts';
 import { post } from '../webhooks/support.ts';
 
-const entry = 'rule "Slow", entry 2,';
+const entry = 'rule "Slow", entry 2';
 const sentence = `The rules in force are suspended: ${entry} takes too much time or memory. Stored scores stay; nothing is synced.`;
 
 const shared = await startWorld();
