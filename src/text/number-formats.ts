@@ -17,6 +17,9 @@ export const decimal = (value: number): string => withMinus(fine.format(value));
 /** `1,204.50`, for a column of such numbers */
 export const twoDecimals = (value: number): string => withMinus(fixed.format(value));
 
+/** `1204.0028`, as rules write numbers: four decimals, unless only smaller ones differ from zero */
+export const asInRules = (value: number): string => String(Number(value.toFixed(4)) || value);
+
 /** `+12`, `−5`, `±0` */
 export function signed(value: number, write: (value: number) => string = formatInteger): string {
   const text = write(Math.abs(value));

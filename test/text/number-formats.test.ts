@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest';
-import { decimal, duration, fixedPercent, percent, signed, twoDecimals } from '../../src/text/number-formats.ts';
+import {
+  asInRules,
+  decimal,
+  duration,
+  fixedPercent,
+  percent,
+  signed,
+  twoDecimals,
+} from '../../src/text/number-formats.ts';
 
 test.each([
   [0.2, '1 s'],
@@ -20,6 +28,15 @@ test.each([
   [-0, '0'],
 ])('the number %s is shown as %s', (value, text) => {
   expect(decimal(value)).toBe(text);
+});
+
+test.each([
+  [24.002_777, '24.0028'],
+  [-1_204.5, '-1204.5'],
+  [0.000_04, '0.00004'],
+  [-0, '0'],
+])('the value %s of an expression is shown as %s', (value, text) => {
+  expect(asInRules(value)).toBe(text);
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { formatId } from '../../src/ids.ts';
 import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
@@ -113,6 +114,20 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await goTo(page, `standings?${inDecember}`);
     await page.getByText('21 points for 3 pull requests').waitFor();
     expect(await notice.count()).toBe(0);
+  });
+
+  test('shows a value just above a limit as above it, and a small one as not 0', async () => {
+    const tenant = await world.newTenant();
+    const token = await tokenOf(tenant);
+    // It has one addition.
+    const [id = ''] = await insertPullRequests(service, tenant, [december]);
+    const condition = '24 + additions / 360 <= 24 || additions / 250 > 0';
+    await client.applyFile(token, rules.replace('true', condition));
+    await rescoreAll(service, tenant.organisation.id);
+    const page = await open(`pull-requests/${formatId('pr', id)}`, token);
+    const explained = page.getByRole('region', { name: 'How it was calculated' });
+    await explained.getByText('Base').waitFor();
+    expect(await explained.textContent()).toMatch(/24 \+ additions \/ 360 = 24\.0028 .*additions \/ 250 = 0\.004 /);
   });
 
   test('says that requests are limited, and when it tries again', async () => {

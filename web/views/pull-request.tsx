@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { asInRules } from '../../src/text/number-formats.ts';
 import { refresh, type Schemas, useAction, useData } from '../api.ts';
 import { AuthorLink, Button, Failure, Loaded, MemberLink, Title, WebLink } from '../elements.tsx';
 import { formatChange, formatNumber, formatTime, verbs } from '../format.ts';
@@ -175,7 +176,7 @@ function ofPart({ source, value, infinite, note, chosen, parts }: Schemas['Expla
   const text = infinite ? 'infinite' : value === null ? 'absent' : Array.isArray(value) ? value.join(', ') : value;
   const line = (
     <>
-      <code>{source}</code> = <strong>{typeof text === 'number' ? formatNumber(text) : `${text}`}</strong>{' '}
+      <code>{source}</code> = <strong>{typeof text === 'number' ? asInRules(text) : `${text}`}</strong>{' '}
       <small>{chosen ? note : 'not chosen'}</small>
     </>
   );

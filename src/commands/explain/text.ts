@@ -3,7 +3,7 @@
 import type { ExplainedEntry, ExplainedRule, ExplainedRules } from '../../scoring/explain/explain.ts';
 import type { ExplainedPart } from '../../scoring/explain/parts.ts';
 import { placeOf, points } from '../../scoring/file/rule-tests.ts';
-import { counted, formatInteger } from '../../text/number-formats.ts';
+import { asInRules, counted, formatInteger } from '../../text/number-formats.ts';
 import { brief } from '../../text/terminal.ts';
 
 const maxTextWidth = 80;
@@ -18,8 +18,7 @@ function showValue({ value, infinite, characters }: ExplainedPart): string {
     const count = characters ?? [...value].length;
     return count > maxTextWidth ? `${quoted} (${counted(count, 'character')})` : quoted;
   }
-  // Four decimals, unless only smaller ones differ from zero.
-  if (typeof value === 'number') return Number.isFinite(value) ? String(Number(value.toFixed(4)) || value) : 'infinite';
+  if (typeof value === 'number') return Number.isFinite(value) ? asInRules(value) : 'infinite';
   if (typeof value === 'boolean') return String(value);
   const items = value.slice(0, maxItems).map(item => JSON.stringify(brief(item)));
   return `[${items.join(', ')}]${value.length > maxItems ? ` and ${value.length - maxItems} more` : ''}`;
