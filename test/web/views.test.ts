@@ -198,6 +198,50 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect(await violationsOf(page)).toEqual([]);
   });
 
+  test('shows a result only beside the text that was tried', async () => {
+    const page = await open('try-rules');
+    const field = page.getByLabel('Or drop it here, or type:');
+    const says = (text: string) => page.getByRole('status').getByText(text).waitFor();
+    const button = page.getByRole('button', { name: 'Try' });
+    const tables = page.getByRole('table');
+    const file = { name: 'rules.yaml', mimeType: 'text/yaml', buffer: Buffer.from(rules('10')) };
+    await field.fill(rules('9'));
+    await button.click();
+    for (const replace of [
+      () => field.fill(rules('10')),
+      () => drop(page, file.name, file.buffer),
+      () => page.getByLabel('Rules file').setInputFiles(file),
+    ]) {
+      await says('The result is below.');
+      await tables.first().waitFor();
+      await replace();
+      await says('The text has changed since the last try.');
+      expect(await tables.count()).toBe(0);
+      await field.fill(rules('9'));
+    }
+    // What comes for a text that has gone meanwhile is not shown either.
+    await page.route('**/rules/plan*', async route => {
+      await field.fill(rules('10'));
+      await route.continue();
+    });
+    await button.click();
+    await says('The text has changed since the last try.');
+    expect(await tables.count()).toBe(0);
+  });
+
+  test('keeps the mistakes of a text while one mends it, and says that it has changed', async () => {
+    const page = await open('try-rules');
+    const field = page.getByLabel('Or drop it here, or type:');
+    await field.fill(rules('9 +'));
+    await page.getByRole('button', { name: 'Try' }).click();
+    await page.getByRole('alert').waitFor();
+    await field.fill(rules('9 + 1'));
+    await page.getByRole('status').getByText('The text has changed since the last try.').waitFor();
+    await page.getByRole('alert').getByText('Line 6: ').waitFor();
+    await drop(page, 'rules.yaml', Buffer.from(rules('8')));
+    await page.getByRole('alert').waitFor({ state: 'detached' });
+  });
+
   test('shows what fails to tokens that may sync, and offers others only what they may see', async () => {
     const page = await open('health');
     const failure = page.getByRole('table', { name: 'Pull requests that fail' }).getByRole('row').nth(1);

@@ -22,7 +22,8 @@ async function readText(file: File): Promise<string> {
 
 export function TryRulesView() {
   const [file, setFile] = useState('');
-  const [reply, setReply] = useState<{ data: Plan }>();
+  /** The text that was tried last, and what would change by it. */
+  const [tried, setTried] = useState<{ text: string; data?: Plan }>();
   const { run, stop, isRunning, problem } = useAction();
   const take = (file: File | undefined) => {
     if (file === undefined) return;
@@ -32,14 +33,20 @@ export function TryRulesView() {
   const params = { query: { audit: true } };
   const headers = { 'content-type': 'application/yaml' };
   const ask = { params, headers, body: file, bodySerializer: (body: string) => body };
-  const plan = isRunning || problem ? undefined : reply?.data;
+  const hasChanged = tried !== undefined && tried.text !== file;
+  const plan = isRunning || problem || hasChanged ? undefined : tried?.data;
+  const outcome = hasChanged ? 'The text has changed since the last try.' : plan && 'The result is below.';
   return (
     <>
       <p>See what a rules file would change. Nothing is saved.</p>
       <form
         onSubmit={event => {
           event.preventDefault();
-          void run(api => api.POST('/2026-12/rules/plan', ask), setReply);
+          setTried({ text: file });
+          void run(
+            api => api.POST('/2026-12/rules/plan', ask),
+            ({ data }) => setTried({ text: file, data }),
+          );
         }}
         onDragOver={event => event.preventDefault()}
         onDrop={event => {
@@ -62,7 +69,7 @@ export function TryRulesView() {
           <Button type="submit" text="Try" disabled={isRunning || file.trim() === ''} />
           {isRunning && <Button text="Stop" onClick={() => stop()} />}
           {isRunning && <progress aria-label="Plan under way" />}
-          <output>{isRunning ? 'Scoring all pull requests by these rules.' : plan && 'The result is below.'}</output>
+          <output>{isRunning ? 'Scoring all pull requests by these rules.' : outcome}</output>
         </div>
         <label>
           Or drop it here, or type:
