@@ -229,7 +229,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect(await tables.count()).toBe(0);
   });
 
-  test('keeps the mistakes of a text while one mends it, and says that it has changed', async () => {
+  test('keeps the mistakes of a text while one fixes it, and says that it has changed', async () => {
     const page = await open('try-rules');
     const field = page.getByLabel('Or drop it here, or type:');
     await field.fill(rules('9 +'));
