@@ -210,7 +210,7 @@ const maxExplainedReviews = 50;
 const maxExplainedParts = 100_000;
 
 /** Of all parts together: a scorer writes them as JSON, in its heap. */
-const maxExplainedCharacters = 30_000_000;
+const maxExplainedCharacters = 10_000_000;
 
 /** How many explanations by the entries have so many parts together, each of about 100 bytes; at least one. */
 export const countFitting = (entries: readonly CheckedEntry[], maxParts: number): number =>
