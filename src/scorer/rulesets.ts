@@ -31,7 +31,7 @@ export async function loadRuleset(work: Work, organisationId: string, version: n
   if (kept?.version !== version) {
     const stored = await readRuleset(work, organisationId, version);
     await work.turn();
-    kept = { version, ruleset: compileRuleset(stored, () => work.alive()) };
+    kept = { version, ruleset: compileRuleset(stored, next => work.alive(next && { version, ...next })) };
     for (const { message } of kept.ruleset.problems) {
       work.log.warn({ organisationId, rulesetVersion: version }, `a stored rule is no longer valid: ${message}`);
     }

@@ -2,7 +2,7 @@
 import { fork } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { maxPullRequestMs as defaultMaxMs, maxHeapMb, maxSilenceMs } from './bounds.ts';
+import { maxHeapMb, maxPullRequestMs, maxSilenceMs } from './bounds.ts';
 import type { Order, Report } from './serve-jobs.ts';
 
 /** A quarter of Node's default. A process keeps three times this much, and with 8 it is no faster. */
@@ -17,8 +17,8 @@ export interface ScorerProcessOptions {
   environment: Readonly<Record<string, string | undefined>>;
   script?: string | undefined;
   execArgv?: readonly string[] | undefined;
-  /** Processor time for a pull request. */
-  maxPullRequestMs?: number | undefined;
+  /** Tests shorten them. */
+  bounds?: { maxPullRequestMs: number; maxSilenceMs: number } | undefined;
   onReport(report: Report): void;
   /** @param how the signal or the exit code */
   onEnd(how: string): void;
@@ -30,7 +30,7 @@ export function startScorerProcess({
   environment,
   script = bundled,
   execArgv = [],
-  maxPullRequestMs = defaultMaxMs,
+  bounds = { maxPullRequestMs, maxSilenceMs },
   onReport,
   onEnd,
 }: ScorerProcessOptions) {
@@ -66,13 +66,19 @@ export function startScorerProcess({
     send: (order: Order) => void child.send(order, () => undefined),
     /** Its time begins now. */
     resetClock,
-    /** Whether a pull request, or an entry of a check, takes too long. @param isReady before that, no rules run */
-    isOverdue(isReady: boolean): boolean {
+    /**
+     * Whether a pull request, or an entry of a check, takes too much processor time, or the process says nothing: the system
+     * may have stopped it, so that is not the rules' fault.
+     *
+     * @param isReady before that, no rules run
+     */
+    overdue(isReady: boolean): 'time' | 'silence' | undefined {
       const cpuMs = cpuTimeMs(child.pid);
       quiet.cpuMs ??= cpuMs;
       const silentMs = performance.now() - quiet.since;
       const usedMs = cpuMs === undefined ? silentMs : cpuMs - (quiet.cpuMs ?? 0);
-      return silentMs > maxSilenceMs || (isReady && usedMs > maxPullRequestMs);
+      if (isReady && usedMs > bounds.maxPullRequestMs) return 'time';
+      return silentMs > bounds.maxSilenceMs ? 'silence' : undefined;
     },
     /** Ends the process, whatever it does. @returns once it is gone */
     async kill(): Promise<void> {

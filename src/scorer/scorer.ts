@@ -51,6 +51,9 @@ interface Job {
   onProgress: JobOptions['onProgress'];
 }
 
+/** Why this process ends another one. */
+type EndReason = 'time' | 'silence' | 'cancelled';
+
 /** A process, and the jobs in it. */
 interface Place {
   process: ScorerProcess;
@@ -58,7 +61,7 @@ interface Place {
   isReady: boolean;
   /** The last message of the process. */
   current: { job: number; entry: RuleEntry | null } | undefined;
-  endReason: 'time' | 'cancelled' | undefined;
+  endReason: EndReason | undefined;
 }
 
 const isLong = ({ kind }: Job): boolean => kind === 'check' || kind === 'plan' || kind === 'audit';
@@ -66,8 +69,7 @@ const isLong = ({ kind }: Job): boolean => kind === 'check' || kind === 'plan' |
 /**
  * Starts processes when there is work.
  *
- * @param options `environment`: of the processes, without the database's address; `script`, `execArgv`: what they run;
- *   `maxPullRequestMs`: what tests shorten
+ * @param options `environment`: of the processes, without the database's address; `script`, `execArgv`: what they run
  */
 export function createScorer(
   database: Pick<Database, 'url' | 'transaction'>,
@@ -93,8 +95,12 @@ export function createScorer(
     const wasBlocked = now - watchedAt > 2 * watchIntervalMs;
     watchedAt = now;
     for (const place of places) {
-      if (place.jobs.size === 0 || wasBlocked) place.process.resetClock();
-      else if (place.process.isOverdue(place.isReady)) end(place, 'time');
+      if (place.jobs.size === 0 || wasBlocked) {
+        place.process.resetClock();
+        continue;
+      }
+      const overdue = place.process.overdue(place.isReady);
+      if (overdue !== undefined) end(place, overdue);
     }
     for (const [job, since] of waiting) {
       if (!isLong(job) || now - since <= maxQueueMs) continue;
@@ -190,7 +196,7 @@ export function createScorer(
     else job.settle({ error: Object.assign(new Error(error.message), { stack: error.stack }) });
   }
 
-  function end(place: Place, reason: 'time' | 'cancelled'): void {
+  function end(place: Place, reason: EndReason): void {
     place.endReason ??= reason;
     void place.process.kill();
   }

@@ -109,6 +109,7 @@ export function checkRule(
     return { entries, problems: [describeProblem(name, null, 'logic', reason)] };
   }
   const read = (source: string, entry: number | null, part: 'when' | 'expression' | 'value', prefix = '') => {
+    onStep({ rule: name, entry: entry ?? 1 });
     try {
       const tree = parseExpression(source, part === 'value' ? 'number' : 'boolean', definitions);
       if (of === 'rules') refuseReviewFacts(tree);
@@ -127,7 +128,6 @@ export function checkRule(
     return read(conditionOf(rule, expression), entry, 'expression', "together with the rule's `when`, ");
   };
   for (const [index, { expression, effect }] of logic.entries()) {
-    onStep({ rule: name, entry: index + 1 });
     const condition = readCondition(expression, index + 1);
     const value = read(effect.value, index + 1, 'value');
     const { action } = effect;

@@ -8,7 +8,7 @@ import { rule } from '../sync/support.ts';
 
 const world = await startWorld();
 
-test('with care, each entry is named before it is evaluated, also those of reviews', async () => {
+test('with care, each entry is named before it is compiled and before it is evaluated, also those of reviews', async () => {
   const { database, log } = world.service;
   const { organisation } = world;
   await applyRules(world.service, organisation.id, {
@@ -23,7 +23,7 @@ test('with care, each entry is named before it is evaluated, also those of revie
     alive: entry => entry === undefined || named.push(entry.rule),
   };
   const { score } = await loadRuleset(work, organisation.id, 1);
-  named.length = 0;
+  expect(new Set(named.splice(0))).toEqual(new Set(['Size', 'Review']));
   const review = { reviewer: 'ada', member: null, reviewer_is_bot: false } as never;
   expect(score({ ...factsWith({}), given_reviews: [review] })).toMatchObject({
     score: 1,

@@ -21,9 +21,12 @@ const patient = { timeout: 60_000 };
 
 const { service, newTenant } = await startWorld();
 
-/** Ended with the test. Its bound for a pull request is shorter than that of the service. */
+/** That for a pull request is shorter than the service's. */
+const bounds = { maxPullRequestMs: 500, maxSilenceMs: 20_000 };
+
+/** Ended with the test. */
 function newScorer(options: Parameters<typeof hostileScorer>[2] = {}): Scorer {
-  const scorer = hostileScorer(service.database, service.log, { maxPullRequestMs: 500, ...options });
+  const scorer = hostileScorer(service.database, service.log, { bounds, ...options });
   onTestFinished(() => scorer.close());
   return scorer;
 }
@@ -174,6 +177,15 @@ test('a process that is ended from outside is replaced, and its rules are not su
   await expect(Promise.all(jobs)).resolves.toHaveLength(20);
 });
 
+test('a process that the system stops is replaced, and its rules are not suspended', async () => {
+  const { organisation } = await newTenant();
+  const scorer = newScorer({ bounds: { ...bounds, maxSilenceMs: 3_000 } });
+  await expect(score(scorer, organisation.id, 'stop of entry 7')).rejects.toMatchObject({
+    code: 'overloaded',
+    message: 'The process that runs rules was ended.',
+  });
+});
+
 test('long jobs that are done again, each alone, leave a process to all others', async () => {
   const scorer = newScorer();
   await Promise.all([audit(scorer, 'a').begun, audit(scorer, 'b').begun]);
@@ -224,7 +236,7 @@ test('a process may take longer to start than rules may for a pull request', asy
   const scorer = createScorer(service.database, service.log, {
     environment: {},
     execArgv: ['--import', busy],
-    maxPullRequestMs: 500,
+    bounds,
   });
   onTestFinished(() => scorer.close());
   const checked = await scorer.run('check', { organisationId: 'a', file: 'rules: []' });

@@ -17,6 +17,7 @@ const acts: Readonly<Record<string, (report: () => void) => void>> = {
   },
   greedy: report => void fill(Infinity, report),
   large: report => void fill(15, report),
+  stop: () => process.kill(process.pid, 'SIGSTOP'),
   crash: () => process.kill(process.pid, 'SIGKILL'),
 };
 
