@@ -49,7 +49,7 @@ const unknownIsFalse = (field: 'repositoryIsArchived' | 'repositoryIsPrivate') =
   ({ type: 'boolean', from: [field], read: (record: PullRequestRecord) => record[field] ?? false }) as const;
 
 /** `readReviews` gives their values. */
-const ofReview = { from: ['reviewers', 'createdAt', 'readyAt'], isOfReview: true } as const;
+const ofReview = { from: ['reviewers', 'readyAt'], isOfReview: true } as const;
 
 const table = {
   number: { type: 'number', from: 'number' },
@@ -171,9 +171,9 @@ export type Facts = ValuesOf<Exclude<FactName, ReviewFactName>> &
     readonly given_reviews: readonly ReviewFacts[] | null;
   };
 
-function readReviews({ reviewers, createdAt, readyAt }: PullRequestRecord): ReviewFacts[] | null {
+function readReviews({ reviewers, readyAt }: PullRequestRecord): ReviewFacts[] | null {
   const hoursTo = ({ firstReviewAt, requestedAt }: Reviewer) => {
-    const begin = Math.max(readyAt ?? createdAt, requestedAt ?? 0);
+    const begin = Math.max(readyAt ?? firstReviewAt, requestedAt ?? 0);
     // It may have been reviewed as a draft.
     return (Math.max(firstReviewAt, begin) - begin) / 3600;
   };

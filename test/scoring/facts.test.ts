@@ -118,6 +118,7 @@ test('a review of a draft came no hours after it was ready', () => {
   expect(factsOf({ ...record, readyAt: 6_000 }).hours_from_ready_to_first_review).toBe(0);
   const draft = factsOf({ ...record, readyAt: null });
   expect([draft.hours_from_ready_to_first_review, draft.hours_from_ready_to_merge]).toEqual([null, null]);
+  expect(draft.given_reviews?.map(review => review.hours_to_review)).toEqual([0, 0]);
 });
 
 test('an open pull request has no hours to review, merge or close', () => {
