@@ -27,13 +27,14 @@ export function signed(value: number, write: (value: number) => string = formatI
   return `${value < 0 ? '−' : '+'}${text}`;
 }
 
-/** `12.5%`; `0%` and `100%` only if it is none or all; `–` of a total of 0 */
+/** `12.5%`, `−12.5%`; `0%` and `100%` only if it is none or all; `–` of a total of 0 */
 export function percent(part: number, total: number): string {
   if (total === 0) return '–';
+  if (part < 0) return `−${percent(-part, total)}`;
   const share = (part / total) * 100;
   if (part > 0 && share < 0.1) return '<0.1%';
   if (part < total && share > 99.9) return '>99.9%';
-  return withMinus(`${share >= 99.95 || share === 0 || share % 1 === 0 ? share.toFixed(0) : share.toFixed(1)}%`);
+  return `${share >= 99.95 || share === 0 || share % 1 === 0 ? share.toFixed(0) : share.toFixed(1)}%`;
 }
 
 /** `12.5%`, `50.0%`, `−2.0%`, for a column of such shares; `–` of a total of 0 */
