@@ -24,10 +24,10 @@ const Figures = {
 
 const Audited = {
   pull_requests: Count('How many pull requests were changed: all that are stored, or a sample'),
-  stored_pull_requests: Count('How many pull requests are stored'),
+  stored_pull_requests: Count('How many pull requests are stored, also those that standings leave out'),
 };
 
-const AuditedWays = (way: TSchema) =>
+const AuditedWays = (way: TSchema, points: string) =>
   Type.Array(
     closedObject({
       way,
@@ -36,8 +36,8 @@ const AuditedWays = (way: TSchema) =>
         closedObject({
           id: Type.String({ description: 'Identifier of the pull request' }),
           url: Type.String({ description: 'Its page' }),
-          before: Count('Its score as it is'),
-          after: Count('Its score if it is changed; the sum if it becomes several'),
+          before: Count(`${points} as it is`),
+          after: Count(`${points} if it is changed; the sum if it becomes several`),
         }),
         'The pull request that gains most; null if none gains',
       ),
@@ -48,9 +48,9 @@ const AuditedWays = (way: TSchema) =>
 export const Audit = namedObject('Audit', {
   organisation: Type.String({ description: "The organisation's login" }),
   ...Audited,
-  ways: AuditedWays(Way),
+  ways: AuditedWays(Way, 'Its score'),
   reviews: Nullable(
-    closedObject({ ways: AuditedWays(ReviewWay) }),
+    closedObject({ ways: AuditedWays(ReviewWay, 'The points for its reviews, plus its score for `mutual_approval`,') }),
     'How points for reviews can be gained; null if no rules are for them',
   ),
 });
@@ -97,12 +97,12 @@ const Compared = {
     reordered: Type.Boolean({ description: 'Whether rules that stay change their order' }),
   }),
   pull_requests: closedObject({
-    total: Count('All that are stored'),
+    total: Count('All that are stored, also those that standings leave out'),
     changed: Count('Those whose score would change'),
     raised: Count('Those whose score would rise'),
     lowered: Count('Those whose score would fall'),
-    breakdown_only: Count('Those that would keep their score, with another breakdown'),
-    outdated: Count('Those whose stored score has yet to be recalculated'),
+    breakdown_only: Count('Those that would keep their score, from other entries'),
+    outdated: Count('Pull requests whose stored score has yet to be recalculated'),
   }),
   scores: closedObject({ before: Scores, after: Scores }),
   histogram: Type.Array(
@@ -184,6 +184,7 @@ export const Plan = namedObject('Plan', {
   audit: AuditComparison(Way),
   reviews: Nullable(
     closedObject({ ...Compared, audit: AuditComparison(ReviewWay) }),
-    'The same of reviews, where `pull_requests` are reviews; null if neither side has rules for them',
+    'The same of reviews, where `pull_requests`, but for `outdated`, are reviews; null if neither side has rules for them. ' +
+      'On both sides all reviews count that either side scores.',
   ),
 });

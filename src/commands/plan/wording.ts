@@ -35,8 +35,8 @@ export function describeScores({ pull_requests: pulls, ruleset_version: version 
   const { breakdown_only: same, outdated } = pulls;
   const kept = counted(
     same,
-    'pull request keeps its score, but its breakdown changes',
-    'pull requests keep their scores, but their breakdowns change',
+    'pull request keeps its score, but from other entries',
+    'pull requests keep their scores, but from other entries',
   );
   const stored = counted(outdated, 'stored score has', 'stored scores have');
   return [

@@ -218,6 +218,7 @@ test('rules plan --detailed-exitcode ends with 3 for a change, 0 for none, and 1
   const renamed = await plan(login, other, '--detailed-exitcode', '--json');
   expect(renamed.code).toBe(3);
   expect(JSON.parse(renamed.stdout)).toMatchObject({ pull_requests: { changed: 0, breakdown_only: 2 } });
+  expect((await plan(login, other)).stdout).toContain('2 pull requests keep their scores, but from other entries.');
   expect((await plan(login, one, '--detailed-exitcodes')).code).toBe(2);
   expect((await plan('nobody', one, '--detailed-exitcode')).code).toBe(1);
   expect((await plan(login, join(folder, 'missing.yaml'), '--detailed-exitcode')).code).toBe(1);
