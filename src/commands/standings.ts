@@ -132,7 +132,7 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
         .default('members'),
     )
     .option('--rules <file>', 'score by this rules file instead; saves nothing; - for standard input')
-    .option('--by-rule', 'also show the points of each rule, and its share of all points given and taken')
+    .option('--by-rule', "also show the points of each rule, and its share of all rules' sums, whatever their sign")
     .option('--csv', 'answer as comma-separated values')
     .addHelpText(
       'after',

@@ -38,8 +38,8 @@ const RuleTotals = (description: string) =>
     Type.Array(
       closedObject({
         name: Type.String({ description: 'Name of the rule' }),
-        score: Type.Integer({ description: 'What it gave or took' }),
-        share: Type.Number({ description: 'Of all points that rules gave and took' }),
+        score: Type.Integer({ description: 'What it gave less what it took' }),
+        share: Type.Number({ description: "Its share of all rules' sums, whatever their sign" }),
       }),
       { description },
     ),
