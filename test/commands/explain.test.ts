@@ -124,7 +124,7 @@ Score 33 under version 2 of the rules, which is in force.
 
 CHANGED (UTC)     FROM  TO  CAUSE
 TIME     -   4  first seen; scored by version 1
-TIME     4  33  version 2 of the rules
+TIME     4  33  scored again by version 2
 `);
 });
 

@@ -107,7 +107,7 @@ function Actions({ id, may }: Props) {
 
 const pointsOf = ({ action, effect }: { action: string; effect: number }) => (action === 'ADD' ? effect : -effect);
 
-const causes = { pull_request: 'the pull request changed', ruleset: 'other rules came into force' };
+const causes = { pull_request: 'the pull request changed', ruleset: 'scored again' };
 const causeOf = ({ from, cause, changes }: Schemas['ScoreChange']) =>
   (from === null ? 'first seen' : causes[cause]) + (changes > 1 ? `, ${formatNumber(changes)} changes` : '');
 

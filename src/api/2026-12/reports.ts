@@ -153,7 +153,9 @@ const ScoreChange = namedObject('ScoreChange', {
   from: Nullable(Type.Integer(), 'The score before; null when the pull request was first seen'),
   to: Type.Integer({ description: 'The score after' }),
   cause: stringEnum(['pull_request', 'ruleset'], {
-    description: 'Why: a fetch found the pull request changed, or other rules came into force',
+    description:
+      'Why: a fetch found the pull request changed, or it was scored again: by other rules, ' +
+      'after a renaming, or after somebody was erased',
   }),
   ruleset_version: Type.Integer({ description: 'The version of the rules that gave the score' }),
   changes: Type.Integer({ description: 'How many changes these are: old ones are kept by month' }),

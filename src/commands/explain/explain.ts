@@ -39,7 +39,7 @@ async function showStanding(context: Context, document: ExplanationDocument, exe
 type Change = ExplanationDocument['history'][number];
 
 function causeOf({ cause, from, ruleset_version: version }: Change): string {
-  if (cause === 'ruleset') return `version ${version} of the rules`;
+  if (cause === 'ruleset') return `scored again by version ${version}`;
   const what = from === null ? 'first seen' : 'the pull request changed';
   return version === 0 ? what : `${what}; scored by version ${version}`;
 }
