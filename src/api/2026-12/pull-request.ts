@@ -50,7 +50,7 @@ export const PullRequest = namedObject('PullRequest', {
   }),
   created_at: Type.Integer({ description: 'Creation time on GitHub, Unix seconds' }),
   repository: Type.String({ description: 'The repository, `owner/name`' }),
-  author: Type.String({ description: 'Login of the author; empty if the account is gone' }),
+  author: Type.String({ description: 'Login of the author; `ghost` if the account is gone' }),
   labels: Type.Array(Type.String(), { description: 'Names of the labels' }),
   base: Type.String({ description: 'The branch into which it is to be merged' }),
   updated_at: Type.Integer({ description: 'Time of its last update on GitHub, Unix seconds' }),
