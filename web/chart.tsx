@@ -42,7 +42,7 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
     return () => void chart.then(chart => chart.destroy());
   }, [JSON.stringify([labels, series, dark.matches])]);
   return (
-    <div class="chart" style={{ height: `${vertical ? 15 : 8 + 1.4 * labels.length}rem` }}>
+    <div class="chart" style={{ height: `${vertical ? 15 : 6 + 1.4 * labels.length + 2 * series.length}rem` }}>
       <canvas ref={canvas} role="img" aria-label={`${title}. The table says the same.`} />
     </div>
   );

@@ -165,16 +165,23 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('heading', { name: '1 point', exact: true }).waitFor();
   });
 
-  test('say in the table beside the bars what each rule gave and took', async () => {
+  test('say in the table beside the bars what each rule gave and took, and name each in the legend', async () => {
     const tenant = await world.newTenant();
     const token = await createToken(world.service, tenant.user, ['read', 'rules:write']);
-    const given = [5, 4, 3].map(value => rule(`Rule ${value}`, entry('true', `${value}`)));
-    const taken = rule('Rule -2', entry('true', '2', 'SUBTRACT'));
+    const given = [5, 4, 3].map(value => rule(`Rule that gives all ${value}`, entry('true', `${value}`)));
+    const taken = rule('Rule that gives all -2', entry('true', '2', 'SUBTRACT'));
     await world.client.applyFile(token, formatRulesFile(rulesetOf([...given, taken])));
     tenant.acme.repository('web').addPullRequest({ author: tenant.acme.member('gil'), title: 'One' });
     await importPullRequests(world.service, tenant.organisation);
-    const page = await openAlone('standings?since=all', token);
-    await page.getByText('Rule 5: 5, Rule 4: 4, Rule 3: 3, Rule -2: -2', { exact: true }).waitFor();
+    // So narrow that each name takes a row of the legend.
+    const page = await openAlone('standings?since=all', token, { viewport: { width: 320, height: 640 } });
+    const texts = [5, 4, 3, -2].map(value => `Rule that gives all ${value}: ${value}`);
+    await page.getByText(texts.join(', '), { exact: true }).waitFor();
+    const hasLast = `(canvas => {
+      const { data } = canvas.getContext('2d').getImageData(0, canvas.height / 2, canvas.width, canvas.height / 2);
+      return data.some((red, at) => at % 4 === 0 && red === 0xb2 && data[at + 1] === 0x57 && data[at + 2] === 0xc9);
+    })(document.querySelector('canvas'))`;
+    await expect.poll(() => page.evaluate(hasLast)).toBe(true);
   });
 
   test('do not say of a merged one that nothing can change its score', async () => {
