@@ -5,8 +5,9 @@ import { addressWith, type Query, route } from './route.ts';
 
 /** For all fields of a view: one that has a name sets this parameter, as a step that "back" undoes. */
 export function takeField({ target }: Event): void {
-  const { name, value } = target as HTMLInputElement;
-  if (name === '') return;
+  const { name, value, validity } = target as HTMLInputElement;
+  // A year that one types begins as 0002.
+  if (name === '' || validity.rangeUnderflow) return;
   location.hash = addressWith({ [name]: value.trim(), ...queryOf({ ...presentPeriod(), [name]: value }) });
 }
 
@@ -70,10 +71,10 @@ export function PeriodPicker() {
         return <Button key={text} text={text} aria-pressed={isChosen} onClick={choose} />;
       })}
       <label>
-        From <input type="date" name="since" value={present.since ?? ''} />
+        From <input type="date" name="since" min="1970-01-01" value={present.since ?? ''} />
       </label>
       <label>
-        to <input type="date" name="until" value={present.until ?? ''} />
+        to <input type="date" name="until" min="1970-01-01" value={present.until ?? ''} />
       </label>
       <small>Days in UTC</small>
     </fieldset>

@@ -104,6 +104,8 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       [() => expect.poll(() => repository.inputValue()).toBe('acme/web'), 'since=all&state=open&repository=acme%2Fweb'],
       [() => page.goBack(), 'since=all&state=open'],
       [() => page.getByLabel('to', { exact: true }).fill('2026-10-31'), 'state=open&until=2026-10-31'],
+      // As one types the year, it passes through others.
+      [() => page.getByLabel('From').fill('0202-10-01'), 'state=open&until=2026-10-31'],
       [() => page.getByLabel('From').fill('2026-10-01'), 'state=open&until=2026-10-31&since=2026-10-01'],
       [() => page.getByLabel('to', { exact: true }).fill(''), 'state=open&since=2026-10-01'],
       [() => page.getByLabel('From').fill(''), 'state=open&since=all'],
