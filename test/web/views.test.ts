@@ -98,10 +98,11 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await context?.close();
   });
 
-  test('shows rules with what they gave, since when, and their versions', async () => {
+  test('shows rules with what they gave, when they were created, and their versions', async () => {
     const page = await open('rules?since=all');
     const rule = page.getByRole('row', { name: /^Base .* UTC 14 100%$/ });
     await rule.getByRole('rowheader', { name: `Base ${script}`, exact: true }).waitFor();
+    await page.getByRole('columnheader', { name: 'Created' }).waitFor();
     await rule.getByText(`For everybody ${script}`).waitFor();
     expect(await rule.textContent()).toMatch(/adds 7 if true/);
     const version = page.getByRole('table', { name: 'Versions' }).getByRole('row').nth(1);

@@ -45,11 +45,11 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
         rows={rated.sort((one, two) => Math.abs(two.score) - Math.abs(one.score))}
         empty="No rules have been applied yet."
       >
-        {({ name, description, is_enabled: isEnabled, logic, created_at: since, score, share }) => ({
+        {({ name, description, is_enabled: isEnabled, logic, created_at: created, score, share }) => ({
           Rule: <strong>{name}</strong>,
           'What it does': wide(
             <>
-              {since ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
+              {created ? description : `For reviews: ${description}`} {!isEnabled && 'Disabled.'}
               <ul>
                 {logic.map(({ expression, effect: { action, value } }, index) => (
                   <li key={index}>
@@ -59,7 +59,7 @@ function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standing
               </ul>
             </>,
           ),
-          Since: formatTime(since ?? null),
+          Created: formatTime(created ?? null),
           Points: score,
           Share: number(formatShare(share)),
         })}
