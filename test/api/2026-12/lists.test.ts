@@ -225,8 +225,12 @@ const refusals: Refusal[] = [
     refusalOf('created_since', 'created_since must be Unix seconds or a day, such as 2026-01-31.'),
   ),
   ['merged_until=x', 'merged_until', 'merged_until must be Unix seconds or a day, such as 2026-01-31.'],
-  ['created_since=2&created_until=1', 'created_since', 'created_since is after created_until.'],
-  [`updated_since=${december}&updated_until=2026-11-30`, 'updated_since', 'updated_since is after updated_until.'],
+  ['created_since=2&created_until=1', 'created_since', 'The period begins after it ends: since 2 until 1.'],
+  [
+    `updated_since=${december}&updated_until=2026-11-30`,
+    'updated_since',
+    `The period begins after it ends: since ${december} until 2026-11-30.`,
+  ],
   [
     'created_since=1&merged_until=2',
     'merged_until',
