@@ -46,7 +46,7 @@ async function request<Data>(ask: Ask<Data>, signal: AbortSignal): Promise<Outco
     const { data, error, response } = await ask(api);
     const { ok, status } = response;
     if (ok) return { data };
-    if (status === 401) end('Your token is no longer valid. Use another one.');
+    if (status === 401) end('This token is not valid. Use another one.');
     const message = `The service answered with status ${status}.`;
     const retryAfterSeconds = Number(response.headers.get('retry-after')) || 0;
     return { problem: { message, ...(typeof error === 'object' && error), status, retryAfterSeconds } };

@@ -95,7 +95,15 @@ const SignIn = () => (
     >
       <label>
         Access token
-        <input type="password" name="token" autoComplete="off" placeholder="ps_…" required pattern="\s*\w+\s*" />
+        <input
+          type="password"
+          name="token"
+          autoComplete="off"
+          placeholder="ps_…"
+          required
+          pattern="\s*\w+\s*"
+          title="Letters, digits and _"
+        />
       </label>
       <Button type="submit" text="Sign in" />
     </form>

@@ -359,7 +359,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       sql`update access_tokens set revoked_at = now() where scopes = '{read,sync}'`,
     );
     await page.getByRole('button', { name: 'Sync' }).press('Enter');
-    await page.getByText('Your token is no longer valid.').waitFor();
+    await page.getByText('This token is not valid.').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
   });
 
