@@ -114,7 +114,10 @@ const SignIn = () => (
   </main>
 );
 
-const show = () => render(session.token === null ? <SignIn /> : <Layout />, document.body);
+function show(): void {
+  if (session.token === null) document.title = 'pullscore';
+  render(session.token === null ? <SignIn /> : <Layout />, document.body);
+}
 session.onChange = show;
 addEventListener('hashchange', ({ oldURL, newURL }) => {
   // `token.ts` takes it when the page is loaded.

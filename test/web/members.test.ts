@@ -361,6 +361,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByRole('button', { name: 'Sync' }).press('Enter');
     await page.getByText('This token is not valid.').waitFor();
     expect(await page.evaluate('sessionStorage.length')).toBe(0);
+    expect(await page.title()).toBe('pullscore');
   });
 
   test('show points for pull requests, for reviews, and the sum, and why a review has them', async () => {
