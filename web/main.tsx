@@ -38,8 +38,10 @@ const NotFound = () => <Failure problem={{ message: 'There is no such view.' }} 
 const focusContent = () => document.querySelector('main')?.focus();
 
 function Layout() {
-  const account = useData('/2026-12/account', {}).data?.data;
-  const may = (scope: string) => (account?.scopes ?? ['read']).some(given => given === scope);
+  const { data, problem } = useData('/2026-12/account', {});
+  const account = data?.data;
+  // To read the account, a token needs `read`.
+  const may = (scope: string) => problem !== undefined || (account?.scopes ?? ['read']).some(given => given === scope);
   const { view, id, query } = route();
   const { since, until } = query;
   const currentOf = (name: string) => (name === view ? (id === undefined ? 'page' : 'true') : undefined);

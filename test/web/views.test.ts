@@ -252,5 +252,9 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await other.page.getByText('Members by points').waitFor();
     const links = await other.page.getByRole('navigation').getByRole('link').allInnerTexts();
     expect(links).toEqual(['Standings', 'Pull requests', 'Rules']);
+    // To read the account, a token needs `read`.
+    const syncer = await openAlone('standings', {}, await createToken(world.service, world.user, ['sync']));
+    await syncer.page.getByRole('link', { name: 'Health' }).click();
+    await syncer.page.getByText('Pull requests that fail').waitFor();
   });
 });
