@@ -10,7 +10,7 @@ import { PullRequestView } from './views/pull-request.tsx';
 import { PullRequestList } from './views/pull-requests.tsx';
 import { RulesView } from './views/rules.tsx';
 import { StandingsView } from './views/standings.tsx';
-import { TryRulesView } from './views/try-rules.tsx';
+import { type Trial, TryRulesView, useTrial } from './views/try-rules.tsx';
 
 interface View {
   title: string;
@@ -18,7 +18,7 @@ interface View {
   scope?: string;
   /** What it shows is of a period. */
   hasPeriod?: true;
-  Show: (props: object) => VNode;
+  Show: (props: { trial: Trial }) => VNode;
   /** If the address has an id. It has its own title and choice of a period. */
   ShowOne?: (props: { id: string; may: (scope: string) => boolean }) => VNode;
 }
@@ -27,7 +27,7 @@ const ofPeriod = { scope: 'read', hasPeriod: true } as const;
 const views = new Map<string, View>([
   ['standings', { title: 'Standings', ...ofPeriod, Show: StandingsView }],
   ['members', { title: 'Standings', hasPeriod: true, Show: StandingsView, ShowOne: MemberView }],
-  ['pull-requests', { title: 'Pull requests', ...ofPeriod, Show: PullRequestList, ShowOne: PullRequestView }],
+  ['pull-requests', { title: 'Pull requests', ...ofPeriod, Show: () => <PullRequestList />, ShowOne: PullRequestView }],
   ['rules', { title: 'Rules', ...ofPeriod, Show: RulesView }],
   ['try-rules', { title: 'Try rules', scope: 'rules:read', Show: TryRulesView }],
   ['health', { title: 'Health', scope: 'sync', Show: HealthView }],
@@ -42,6 +42,7 @@ function Layout() {
   const account = data?.data;
   // To read the account, a token needs `read`.
   const may = (scope: string) => problem !== undefined || (account?.scopes ?? ['read']).some(given => given === scope);
+  const trial = useTrial();
   const { view, id, query } = route();
   const { since, until } = query;
   const currentOf = (name: string) => (name === view ? (id === undefined ? 'page' : 'true') : undefined);
@@ -74,7 +75,7 @@ function Layout() {
           <>
             <Title>{title}</Title>
             {hasPeriod && <PeriodPicker />}
-            <Show />
+            <Show trial={trial} />
           </>
         )}
       </main>

@@ -230,6 +230,22 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect(await tables.count()).toBe(0);
   });
 
+  test('shows what was tried to who comes back from a link of the result, until they sign out', async () => {
+    const { page } = await openAlone('try-rules');
+    const field = page.getByLabel('Or drop it here, or type:');
+    await field.fill(rules('9'));
+    await page.getByRole('button', { name: 'Try' }).click();
+    await page.getByRole('link', { name: 'שלום' }).click();
+    await page.getByRole('heading', { name: 'שלום' }).waitFor();
+    await page.goBack();
+    await page.getByRole('status').getByText('The result is below.').waitFor();
+    expect(await field.inputValue()).toBe(rules('9'));
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByLabel('Access token').fill(token);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    expect(await field.inputValue()).toBe('');
+  });
+
   test('keeps the mistakes of a text while one fixes it, and says that it has changed', async () => {
     const page = await open('try-rules');
     const field = page.getByLabel('Or drop it here, or type:');

@@ -20,10 +20,16 @@ async function readText(file: File): Promise<string> {
   return text;
 }
 
-export function TryRulesView() {
+/** Of a component that outlives the view: one follows a link of the result, and comes back. */
+export function useTrial() {
   const [file, setFile] = useState('');
   /** The text that was tried last, and what would change by it. */
   const [tried, setTried] = useState<{ text: string; data?: Plan }>();
+  return { file, setFile, tried, setTried };
+}
+export type Trial = ReturnType<typeof useTrial>;
+
+export function TryRulesView({ trial: { file, setFile, tried, setTried } }: { trial: Trial }) {
   const { run, stop, isRunning, problem } = useAction();
   const take = (file: File | undefined) => {
     if (file === undefined) return;
