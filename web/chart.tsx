@@ -32,7 +32,14 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
         maintainAspectRatio: false,
         animation: false,
         scales: { x: axis(!vertical), y: axis(vertical) },
-        plugins: { legend: { display: series.length > 1, position: 'bottom', labels: { boxWidth: 12 } } },
+        plugins: {
+          legend: {
+            display: series.length > 1,
+            position: 'bottom',
+            maxHeight: 24 * series.length,
+            labels: { boxWidth: 12 },
+          },
+        },
       },
     });
   };
@@ -42,7 +49,7 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
     return () => void chart.then(chart => chart.destroy());
   }, [JSON.stringify([labels, series, dark.matches])]);
   return (
-    <div class="chart" style={{ height: `${vertical ? 15 : 6 + 1.4 * labels.length + 2 * series.length}rem` }}>
+    <div class="chart" style={{ height: `${vertical ? 15 : 7 + 1.4 * labels.length + series.length}rem` }}>
       <canvas ref={canvas} role="img" aria-label={`${title}. The table says the same.`} />
     </div>
   );
