@@ -6,6 +6,7 @@ import { formatId, newId } from '../../../src/ids.ts';
 import { readStandings } from '../../../src/reports/standings.ts';
 import { importPullRequests } from '../../../src/sync/import.ts';
 import { rescoreAll } from '../../support/rescore.ts';
+import { waitUntilSettled } from '../../support/settled.ts';
 import { applyRules, createToken, insertPullRequests } from '../../support/tenants.ts';
 import { startWorld } from '../../support/world.ts';
 import { lockWaits, rule } from '../../sync/support.ts';
@@ -166,6 +167,7 @@ test('every list has an ETag, which stands for it until something changes', asyn
   const ask = (list: string, tag = '') => client.get(`/2026-12/${list}`, token, { headers: { 'if-none-match': tag } });
   await client.applyFile(token, file('5'));
   await scoreAll();
+  await waitUntilSettled(service.database);
 
   const tags = new Map<string, string>();
   for (const list of lists) {
@@ -184,6 +186,7 @@ test('every list has an ETag, which stands for it until something changes', asyn
   await world.import();
   const organisationId = world.organisation.id;
   await addUser(executor, { organisationId, name: 'New', email: 'new@acme.example', photoUrl: '' });
+  await waitUntilSettled(service.database);
   expect(await statuses()).toEqual(lists.map(list => [list, 200]));
 });
 
