@@ -82,9 +82,9 @@ export function memberCommands(program: PullscoreCommand, context: Context): voi
 Deletes the profile, the pull requests and reviews with their scores, and the assignments; what the person merged shows
 "ghost".
 From then on nothing about them is stored, whatever GitHub says: their id is kept as a hash. If the command is
-interrupted, the service goes on with it, or run it again. Titles and descriptions of others' pull requests stay as they are.
-The audit log keeps for three years that this login was erased, with the time and the operator: it is the evidence that
-you did it.`,
+interrupted, the service goes on with it, or run it again. Titles and descriptions of others' pull requests stay as they
+are. The audit log keeps for three years that this login was erased, with the time and the operator: it is the
+evidence that you did it.`,
     )
     .examples('member erase ada --organisation acme --yes', 'member erase ada --organisation acme --allow')
     .answerFor<{ yes?: boolean; allow?: boolean }>(({ yes, allow }, person) => async (deps, organisation) => {

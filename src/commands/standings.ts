@@ -138,7 +138,8 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
       'after',
       `
 With --by merged only merged pull requests count. Those of repositories that have left the organisation, or are ignored,
-do not count; those of members who have left do. If the rules give points for reviews, members are ranked by both kinds together.`,
+do not count; those of members who have left do. If the rules give points for reviews, members are ranked by both kinds
+together.`,
     )
     .examples(
       'standings --organisation acme --since 2026-01-01 --until 2026-01-31 --by merged',
