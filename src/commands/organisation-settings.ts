@@ -94,10 +94,7 @@ async function show(context: Context, deps: Deps, organisation: Organisation, is
   const lines = [
     setting === '' ? `${login} tracks all repositories.` : `${login} ignores these repositories: ${setting}.`,
     ...(isChanged
-      ? [
-          next,
-          `What is tracked again comes back. To fetch what never was: ${context.program} import --organisation ${login}`,
-        ]
+      ? [next, `What is tracked again comes back. To fetch the rest: ${context.program} import --organisation ${login}`]
       : []),
   ];
   const rows = repositories.map(({ name, ignoredBecause }) => [name, `because ${ignoredBecause}`]);

@@ -132,7 +132,10 @@ export function standingsCommand(program: PullscoreCommand, context: Context): v
         .default('members'),
     )
     .option('--rules <file>', 'score by this rules file instead; saves nothing; - for standard input')
-    .option('--by-rule', "also show the points of each rule, and its share of all rules' sums, whatever their sign")
+    .option(
+      '--by-rule',
+      'also show the points of each rule, and its share of the net points of all rules, signs ignored',
+    )
     .option('--csv', 'answer as comma-separated values')
     .addHelpText(
       'after',

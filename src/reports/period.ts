@@ -17,14 +17,14 @@ export function parseDay(parameter: 'since' | 'until', text: string | undefined)
   return moment;
 }
 
-export const wrongOrder = (since?: string, until?: string) =>
+export const messageOfWrongOrder = (since?: string, until?: string) =>
   `The period begins after it ends: since ${since} until ${until}.`;
 
 /** @throws ServiceError `bad_request` if a day is not valid, or they are in the wrong order */
 export function parsePeriod({ by, since, until }: PeriodQuery): Period {
   const [from, last] = [parseDay('since', since), parseDay('until', until)];
   if (from !== undefined && last !== undefined && from > last) {
-    throw badRequest(wrongOrder(since, until), undefined, { parameter: 'since' });
+    throw badRequest(messageOfWrongOrder(since, until), undefined, { parameter: 'since' });
   }
   return { by, from, until: last === undefined ? undefined : last + 86_400 };
 }

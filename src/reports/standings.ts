@@ -117,7 +117,7 @@ function rankRows(rows: Iterable<Row>) {
   return ranked.map((row, index) => ({ ...row, rank: ranks[index] ?? 0 }));
 }
 
-/** The rules that gave or took most come first. A share is of all sums, whatever their sign. */
+/** The rules that gave or took most come first. A share is of the net points of all rules, signs ignored. */
 function sharesOf(points: Row['points']) {
   const all = [...points.values()].reduce((sum, score) => sum + Math.abs(score), 0);
   return [...points]

@@ -99,7 +99,7 @@ function call({ definition, prepared, type }: TypedExpression & { kind: 'call' }
   return type === 'number' ? matches : matches > 0;
 }
 
-/** What has only numbers takes no time. */
+/** What has only numbers takes hardly any time. */
 const hasTexts = (tree: TypedExpression) =>
   [...allParts([tree])].some(({ type }) => type === 'text' || type === 'list');
 

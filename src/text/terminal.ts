@@ -7,8 +7,11 @@ const load = createRequire(import.meta.url);
 /** GitHub Actions and Azure Pipelines execute `##[…]` and `##vso[…]` anywhere in a line of their logs. */
 export const ciCommands = /##(?=\[|vso\[)/gi;
 
-/** Characters that JSON has as they are, and that move the cursor, colour the screen or change the direction of a text. */
-export const terminalControls = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+/** They change the direction of the text after them. */
+const directionMarks = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/** What JSON leaves as it is, and what moves the cursor, colours the screen or changes the direction of a text. */
+export const terminalControls = new RegExp(`[\\x7f-\\x9f\\u2028\\u2029]|${directionMarks.source}`, 'g');
 
 /**
  * Makes other people's texts safe to print. Control characters, which could move the cursor or colour the screen, become
@@ -18,7 +21,7 @@ export const terminalControls = /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066
 export const plain = (text: string): string =>
   text
     .replace(/[\p{Cc}\u2028\u2029]+/gu, ' ')
-    .replace(/[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, '')
+    .replace(directionMarks, '')
     .replace(ciCommands, '## ')
     .replace(/^(\s*:):/, '$1 :');
 

@@ -33,7 +33,7 @@ describe('organisation settings', () => {
     expect(stdout).toBe(
       `${login} ignores these repositories: archived ones, sandbox-*, lab.\n` +
         'This applies from the next comparison with GitHub, which is due now.\n' +
-        `What is tracked again comes back. To fetch what never was: pullscore import --organisation ${login}\n`,
+        `What is tracked again comes back. To fetch the rest: pullscore import --organisation ${login}\n`,
     );
     await settings('--ignore-forks', '--no-ignore-archived', '--unignore', 'lab', '--ignore', 'old');
     expect((await settings()).stdout).toBe(`${login} ignores these repositories: forks, sandbox-*, old.\n`);

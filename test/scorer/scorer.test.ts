@@ -21,7 +21,7 @@ const patient = { timeout: 60_000 };
 
 const { service, newTenant } = await startWorld();
 
-/** That for a pull request is shorter than the service's. */
+/** Pull requests have less time than in the service. */
 const bounds = { maxPullRequestMs: 500, maxSilenceMs: 20_000 };
 
 /** Ended with the test. */

@@ -230,7 +230,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect(await tables.count()).toBe(0);
   });
 
-  test('shows what was tried to who comes back from a link of the result, until they sign out', async () => {
+  test('keeps what was tried while one follows a link of the result, until one signs out', async () => {
     const { page } = await openAlone('try-rules');
     const field = page.getByLabel('Or drop it here, or type:');
     await field.fill(rules('9'));

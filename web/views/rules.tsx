@@ -33,7 +33,7 @@ export function RulesView() {
 
 type Rule = Pick<Schemas['Rule'], 'name' | 'description' | 'is_enabled' | 'logic'> & { created_at?: number };
 
-/** Those first with the largest sum, whatever its sign. A share is of all these sums. */
+/** Those first that gave or took most. */
 function RuleTable({ rules, totals }: { rules: Rule[]; totals: Schemas['Standings'] }) {
   const given = new Map(totals.rules?.map(rule => [rule.name, rule]));
   const rated = rules.map(rule => ({ ...rule, score: 0, share: 0, ...given.get(rule.name) }));

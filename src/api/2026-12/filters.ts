@@ -3,7 +3,7 @@ import type { PullRequestFilter } from '../../database/pull-request-filters.ts';
 import type { Sort } from '../../database/pull-request-pages.ts';
 import { badRequest } from '../../errors.ts';
 import { type PullRequestState, pullRequestStates } from '../../pull-request.ts';
-import { wrongOrder } from '../../reports/period.ts';
+import { messageOfWrongOrder } from '../../reports/period.ts';
 import { maxUnixSeconds, startOfDay } from '../../text/times.ts';
 import { PageQuery } from '../pagination.ts';
 
@@ -81,7 +81,8 @@ export function readFilter(query: FilterQuery): Filter {
   const sort = readSort(query);
   const since = readBound(query, `${sort}_since`) ?? -Infinity;
   const until = readBound(query, `${sort}_until`) ?? Infinity;
-  if (since > until) throw refused(`${sort}_since`, wrongOrder(query[`${sort}_since`], query[`${sort}_until`]));
+  if (since > until)
+    throw refused(`${sort}_since`, messageOfWrongOrder(query[`${sort}_since`], query[`${sort}_until`]));
   const wanted = query.state === undefined ? states : readStates(query.state);
   return {
     states: sort === 'merged' ? wanted.filter(state => state === 'merged') : wanted,

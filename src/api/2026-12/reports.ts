@@ -39,7 +39,7 @@ const RuleTotals = (description: string) =>
       closedObject({
         name: Type.String({ description: 'Name of the rule' }),
         score: Type.Integer({ description: 'What it gave less what it took' }),
-        share: Type.Number({ description: "Its share of all rules' sums, whatever their sign" }),
+        share: Type.Number({ description: 'Its share of the net points of all rules, signs ignored' }),
       }),
       { description },
     ),

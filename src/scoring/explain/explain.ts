@@ -209,7 +209,7 @@ const maxExplainedReviews = 50;
 /** Of all reviews together. */
 const maxExplainedParts = 100_000;
 
-/** Of all parts together: a scorer writes them as JSON, in its heap. */
+/** Of all parts together: a scorer writes them as JSON, in its heap, beside other rules; then the service reads them. */
 const maxExplainedCharacters = 10_000_000;
 
 /** How many explanations by the entries have so many parts together, each of about 100 bytes; at least one. */

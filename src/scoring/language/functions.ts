@@ -54,7 +54,7 @@ function readOffset([text = '+00:00']: readonly string[]): number {
   return Number(`${sign}1`) * (Number(hours) * 3_600 + Number(minutes) * 60);
 }
 
-/** From 0, for whole numbers. For huge ones, which are not meant as times, `%` takes a thousand times as long. */
+/** Of a whole number; never negative. `%` takes a thousand times as long for huge ones, which nobody means as times. */
 const modulo = (x: number, divisor: number) =>
   Math.min(Math.max(0, x - divisor * Math.floor(x / divisor)), divisor - 1);
 
