@@ -27,9 +27,8 @@ export function claimComparison(
 }
 
 /**
- * Requests a comparison at once, even if a periodic one is under way, and another one later: until then GitHub may answer
- * from before the event. If an earlier request is being served, or soon will be, the repetition serves both: events that
- * keep coming cost one comparison in that time.
+ * Requests a comparison at once, even if one is under way, and another one later: until then GitHub may answer from before
+ * the event.
  *
  * @param seconds until the repetition
  * @param options `members`: the request is about members, so it waits until these may be listed again
@@ -40,16 +39,11 @@ export async function requestComparison(
   seconds: number,
   { members = false }: { members?: boolean } = {},
 ): Promise<void> {
-  const { id, comparisonDueAt, comparisonAgainAt, comparisonRequested, membersDueAt } = organisations;
-  const earliest = members ? sql`greatest(now(), ${membersDueAt})` : sql`now()`;
-  const isSoon = sql`${comparisonRequested} and ${comparisonDueAt} <= ${secondsFromNow(seconds)}`;
-  await executor
-    .update(organisations)
-    // If it has been due for longer, it keeps its place in the queue.
-    .set({ comparisonDueAt: sql`least(${comparisonDueAt}, ${earliest})` })
-    .where(and(eq(id, organisationId), sql`not (${isSoon})`));
+  const earliest = members ? sql`greatest(now(), ${organisations.membersDueAt})` : sql`now()`;
   await updateOrganisation(executor, organisationId, {
-    comparisonAgainAt: sql`greatest(${comparisonAgainAt}, ${secondsFromNow(seconds)}, ${earliest})`,
+    // If it has been due for longer, it keeps its place in the queue.
+    comparisonDueAt: sql`least(${organisations.comparisonDueAt}, ${earliest})`,
+    comparisonAgainAt: sql`greatest(${organisations.comparisonAgainAt}, ${secondsFromNow(seconds)}, ${earliest})`,
     comparisonRequested: true,
   });
   await notify(executor, 'compare');

@@ -109,22 +109,6 @@ describe('a comparison that a webhook requests', () => {
     expect((await tenant.row()).comparisonAgainAt).toBeNull();
   });
 
-  test('does not begin beside another one that was requested, which is repeated for both', async () => {
-    const { tenant } = await withRepositories(['web'], 1);
-    await request(tenant);
-    const { begun, release } = world.github.hold('late', 'Repositories');
-    const comparing = compareOrganisation(service);
-    await begun;
-    await request(tenant);
-    expect(await compareOrganisation(service)).toBe(false);
-    release();
-    await comparing;
-    await request(tenant);
-    expect(await compareOrganisation(service)).toBe(false);
-    expect(await tenant.secondsTo('comparison_due_at')).toBeLessThanOrEqual(60);
-    expect((await tenant.row()).comparisonAgainAt).not.toBeNull();
-  });
-
   test('is repeated at once if it took longer than a minute', async () => {
     const { tenant } = await withRepositories(['one', 'two'], 1);
     const { begun, release } = world.github.hold('late', 'Repositories');
