@@ -99,9 +99,11 @@ function call({ definition, prepared, type }: TypedExpression & { kind: 'call' }
   return type === 'number' ? matches : matches > 0;
 }
 
-/** What has only numbers takes hardly any time. */
-const hasTexts = (tree: TypedExpression) =>
-  [...allParts([tree])].some(({ type }) => type === 'text' || type === 'list');
+/** The parts of an expression that take time: those that read texts, also quoted ones. */
+function slowParts(tree: TypedExpression): TypedExpression[] {
+  if (!reads(tree)) return tree.parts.flatMap(slowParts);
+  return [...allParts([tree])].some(({ type }) => type === 'text' || type === 'list') ? [tree] : [];
+}
 
 /** Processor time, because other processes may take the processor away. @returns milliseconds */
 function time(run: () => unknown): number {
@@ -201,7 +203,7 @@ function measure(candidates: readonly Candidate[], { share, enoughMs }: Effort, 
  */
 export function measureRules(entries: readonly CheckedEntry[], onStep = () => {}): Measurement {
   const candidates = entries.flatMap((checked): Candidate[] => {
-    const parts = treesOf([checked]).filter(hasTexts);
+    const parts = treesOf([checked]).flatMap(slowParts);
     const cases = syllablesFor(parts).map(syllables => ({ syllables, ms: Number.POSITIVE_INFINITY }));
     return parts.length === 0 ? [] : [{ checked, parts, cases }];
   });
