@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { overloaded, rateLimited } from './errors.ts';
+import { brokenOff, overloaded, rateLimited } from './errors.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -42,6 +42,8 @@ export function createBodyBudget() {
       // Fastify refuses longer ones unread.
       const bytes = encoding === undefined ? Math.min(Number(length ?? 0), maxBodyBytes) : maxBodyBytes;
       if (bytes === 0) return;
+      // Its body and `onRequestAbort` never come: the place would stay taken.
+      if (request.raw.destroyed) throw brokenOff();
       const sender = senderOf?.(request);
       if (sender !== undefined && senders.has(sender)) {
         throw rateLimited('Another file of this organisation is under way.', 'Try again shortly.', { retryAfter: 5 });

@@ -98,6 +98,9 @@ export const databaseUnavailable = errorOf('database_unavailable');
 export const webhooksNotConfigured = errorOf('webhooks_not_configured');
 export const overloaded = errorOf('overloaded');
 
+/** For a reply that nobody reads. */
+export const brokenOff = (): ServiceError => badRequest('The client broke off its request.');
+
 /** For operators. @param entry the rule and the entry that break a bound */
 export const describeSuspension = (entry: string): string =>
   `The rules in force are suspended: ${entry} takes too much time or memory. Stored scores stay; nothing is synced.`;

@@ -1,9 +1,10 @@
+import { sql } from 'drizzle-orm';
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { createErrorSender, handleErrors } from '../src/api/error-handlers.ts';
 import { createBodyBudget } from '../src/body-budget.ts';
 import { createLatch } from './support/github/faults.ts';
-import { listen, stall } from './support/raw-http.ts';
+import { exchange, listen, stall } from './support/raw-http.ts';
 import { createToken } from './support/tenants.ts';
 import { startWorld } from './support/world.ts';
 
@@ -78,4 +79,24 @@ test('of 20 rules files of an organisation whose last byte never comes, one is r
   expect(await readOne(own)).toMatch(/^HTTP\/1.1 429 /);
   stalled[0]?.socket.destroy();
   await expect.poll(() => readOne(own)).toMatch(/^HTTP\/1.1 415 /);
+});
+
+test('a rules file whose connection closes while its token is looked up keeps no place', async () => {
+  const world = await startWorld();
+  const token = await createToken(world.service, world.user, ['rules:read']);
+  const port = await listen(world.service.app);
+  const plan = (bytes: string) =>
+    `POST /2026-12/rules/plan HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nAuthorization: Bearer ${token}\r\n` +
+    `Content-Length: 100\r\nConnection: close\r\n\r\n${bytes}`;
+  const { server } = world.service.app;
+  const connections = () =>
+    new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))));
+  const next = await world.service.database.transaction(async executor => {
+    await executor.execute(sql`lock table access_tokens in access exclusive mode`);
+    const { socket } = await stall(world.service.app, port, plan(''));
+    socket.destroy();
+    await expect.poll(connections).toBe(0);
+    return () => exchange(port, plan('x'.repeat(100)));
+  });
+  expect((await next()).status).toBe(415);
 });

@@ -7,6 +7,7 @@ import createRouter from 'find-my-way';
 import { isDatabaseUnavailable } from '../database/driver-errors.ts';
 import {
   badRequest,
+  brokenOff,
   databaseUnavailable,
   type ErrorCode,
   type ErrorOptions,
@@ -72,7 +73,7 @@ export const unknownId = (what: string, options: ErrorOptions = {}) =>
 function asServiceError(error: FastifyError | Error, request: FastifyRequest): ServiceError {
   if (error instanceof ServiceError) return error;
   // Its code is that of a lost connection to the database, too.
-  if (error === request.raw.errored) return badRequest('The client broke off its request.');
+  if (error === request.raw.errored) return brokenOff();
   if (isDatabaseUnavailable(error)) {
     return databaseUnavailable('The database is not available.', 'Try again shortly.', { cause: error, retryAfter: 1 });
   }

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { badRequest, rateLimited } from '../errors.ts';
+import { brokenOff, rateLimited } from '../errors.ts';
 
 const mebibyte = 1024 * 1024;
 
@@ -91,7 +91,7 @@ export function boundReplies(app: FastifyInstance, maxReplyMs = defaultMaxReplyM
 /** Aborted if the client goes away. */
 export function whileConnected({ raw }: FastifyReply): AbortSignal {
   const gone = new AbortController();
-  const abort = () => gone.abort(badRequest('The client broke off its request.'));
+  const abort = () => gone.abort(brokenOff());
   if (raw.destroyed) abort();
   raw.once('close', abort);
   return gone.signal;
