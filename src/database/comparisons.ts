@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, sql } from 'drizzle-orm';
+import { and, eq, gt, isNotNull, lte, or, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
@@ -6,6 +6,11 @@ import { notify } from './notifications.ts';
 import { updateOrganisation } from './organisations.ts';
 import { organisations } from './schema.ts';
 import { secondsFromNow } from './statement.ts';
+
+/** Longer than a comparison takes. */
+const maxComparisonSeconds = 86_400;
+
+const neverLeased = sql`'epoch'::timestamptz`;
 
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
@@ -18,17 +23,24 @@ export function claimComparison(
   leaseSeconds: number,
   { periodic = true }: { periodic?: boolean } = {},
 ): Promise<Lease | undefined> {
-  const { webhooksEnabled, comparisonAgainAt, comparisonRequested } = organisations;
-  return takeLease(executor, 'comparisonDueAt', leaseSeconds, {
-    isFree: and(webhooksEnabled, periodic ? undefined : comparisonRequested),
-    // Null once it has come. Citus allows no `case` here.
-    changes: { comparisonAgainAt: sql`nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))` },
+  const { webhooksEnabled, comparisonDueAt, comparisonLeasedUntil, comparisonAgainAt, comparisonRequested } =
+    organisations;
+  const isDue = or(lte(comparisonDueAt, sql`now()`), gt(comparisonLeasedUntil, neverLeased));
+  return takeLease(executor, 'comparisonLeasedUntil', leaseSeconds, {
+    isFree: and(isDue, webhooksEnabled, periodic ? undefined : comparisonRequested),
+    order: comparisonDueAt,
+    changes: {
+      // So a request that comes meanwhile is seen, which moves it.
+      comparisonDueAt: secondsFromNow(maxComparisonSeconds),
+      // Null once it has come. Citus allows no `case` here.
+      comparisonAgainAt: sql`nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))`,
+    },
   });
 }
 
 /**
- * Requests a comparison at once, even if one is under way, and another one later: until then GitHub may answer from before
- * the event.
+ * Requests a comparison as soon as the one under way and its pace allow, and another one later: until then GitHub may
+ * answer from before the event.
  *
  * @param seconds until the repetition
  * @param options `members`: the request is about members, so it waits until these may be listed again
@@ -39,45 +51,47 @@ export async function requestComparison(
   seconds: number,
   { members = false }: { members?: boolean } = {},
 ): Promise<void> {
-  const earliest = members ? sql`greatest(now(), ${organisations.membersDueAt})` : sql`now()`;
+  const { comparisonDueAt, comparisonAgainAt, comparisonNotBefore, membersDueAt } = organisations;
+  const earliest = sql`greatest(now(), ${comparisonNotBefore}, ${members ? membersDueAt : null})`;
   await updateOrganisation(executor, organisationId, {
     // If it has been due for longer, it keeps its place in the queue.
-    comparisonDueAt: sql`least(${organisations.comparisonDueAt}, ${earliest})`,
-    comparisonAgainAt: sql`greatest(${organisations.comparisonAgainAt}, ${secondsFromNow(seconds)}, ${earliest})`,
+    comparisonDueAt: sql`least(${comparisonDueAt}, ${earliest})`,
+    comparisonAgainAt: sql`greatest(${comparisonAgainAt}, ${secondsFromNow(seconds)}, ${earliest})`,
     comparisonRequested: true,
   });
   await notify(executor, 'compare');
 }
 
-/**
- * Ends a complete comparison. Nothing changes if another was requested meanwhile, which this one may not cover.
- *
- * @param seconds until the next one, unless a webhook has asked for an earlier one
- */
-export async function endComparison(executor: Executor, comparison: Lease, seconds: number): Promise<void> {
-  const again = organisations.comparisonAgainAt;
-  const dueAt = sql`greatest(now(), least(${secondsFromNow(seconds)}, ${again}))`;
-  await moveLease(executor, comparison, seconds, {
-    comparisonDueAt: dueAt,
-    comparisonRequested: sql`${again} is not null`,
-  });
-}
-
 /** A failure's text may quote GitHub. */
 const maxFailureLength = 500;
 
-/**
- * Records for operators how a comparison went.
- *
- * @param result `isFinished`: it has reached its end. `failure`: why all or part of it failed
- */
-export async function saveComparisonResult(
+interface ComparisonEnd {
+  /** Seconds until the next one, if none is asked for. */
+  next: number;
+  /** Seconds until one that is asked for may start, if that is earlier than the next one. */
+  pace: number;
+  /** It has reached its end. Otherwise what was asked for still is. */
+  isFinished: boolean;
+  /** Why all or part of it failed. */
+  failure: string | undefined;
+}
+
+/** Ends a comparison, and records for operators how it went. One that was requested meanwhile may cover more: it stays due. */
+export async function endComparison(
   executor: Executor,
-  organisationId: string,
-  { isFinished, failure }: { isFinished: boolean; failure: string | undefined },
+  comparison: Lease,
+  { next, pace, isFinished, failure }: ComparisonEnd,
 ): Promise<void> {
+  const { comparisonDueAt, comparisonAgainAt: again } = organisations;
+  const notBefore = secondsFromNow(pace);
+  await moveLease(executor, comparison, 0, {
+    comparisonLeasedUntil: neverLeased,
+    comparisonDueAt: sql`least(${secondsFromNow(next)}, greatest(${notBefore}, least(${comparisonDueAt}, ${again})))`,
+    comparisonNotBefore: notBefore,
+    ...(isFinished && { comparisonRequested: sql`${again} is not null` }),
+  });
   if (!isFinished && failure === undefined) return;
-  await updateOrganisation(executor, organisationId, {
+  await updateOrganisation(executor, comparison.organisationId, {
     ...(isFinished && { comparedAt: sql`now()` }),
     ...(failure !== undefined && {
       comparisonFailedAt: sql`now()`,

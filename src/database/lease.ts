@@ -8,7 +8,7 @@ import { secondsFromNow } from './statement.ts';
 export interface Lease {
   readonly organisationId: string;
   /** Holds the end of the lease. */
-  readonly column: 'checksDueAt' | 'pruneDueAt' | 'comparisonDueAt' | 'syncLeasedUntil';
+  readonly column: 'checksDueAt' | 'pruneDueAt' | 'comparisonLeasedUntil' | 'syncLeasedUntil';
   /** How long the other replicas leave the work alone, unless the lease is renewed. */
   readonly seconds: number;
   /** In PostgreSQL's text format. Another value in the column means that another replica has changed it. */

@@ -101,8 +101,12 @@ export const organisations = pgTable(
     shownAt: moment('shown_at'),
     /** Until then only the replica with the turn fetches for it. */
     syncLeasedUntil: now('sync_leased_until'),
-    /** When it is next compared with GitHub; while a replica compares it, the end of the lease. */
+    /** When it is next compared with GitHub. While it is compared: far away, unless another comparison is requested. */
     comparisonDueAt: now('comparison_due_at'),
+    /** Until then only one replica compares it. 1970: none does; any other time that has passed: it was killed. */
+    comparisonLeasedUntil: moment('comparison_leased_until').notNull().default(sql`'epoch'`),
+    /** Until then no webhook starts a comparison: the last one cost many points. */
+    comparisonNotBefore: now('comparison_not_before'),
     /** When to repeat a comparison that a webhook asked for: the first answer may be from before the event. */
     comparisonAgainAt: moment('comparison_again_at'),
     /** Whether the next comparison is not just periodic: a webhook, say, asked for one that has not ended yet. */

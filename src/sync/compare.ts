@@ -1,12 +1,5 @@
 import { requestListed } from '../database/background-requests.ts';
-import {
-  areMembersDue,
-  claimComparison,
-  endComparison,
-  saveComparisonResult,
-  saveMembersListed,
-} from '../database/comparisons.ts';
-import { moveLease } from '../database/lease.ts';
+import { areMembersDue, claimComparison, endComparison, saveMembersListed } from '../database/comparisons.ts';
 import { getOrganisation, type IdentifiedOrganisation, type Organisation } from '../database/organisations.ts';
 import {
   confirmNames,
@@ -60,13 +53,17 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
   let wait = Math.min(retrySeconds, interval);
   let isFinished = false;
   let failure: string | undefined;
+  let listed = 0;
   const note = (reason: string) => {
     failure ??= reason;
+  };
+  const count = (repositories: number) => {
+    listed += repositories;
   };
   try {
     await whileRenewing(executor, comparison, log, async () => {
       const identified = await identifyOrganisation(deps, organisation);
-      const run: Run = { deps, organisation: identified, signal, note };
+      const run: Run = { deps, organisation: identified, signal, note, count };
       await compareRepositories(run);
       await tryOrLog(run, 'the members were not compared', () => compareMembers(run));
       await sweep(deps, identified.id);
@@ -85,9 +82,8 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       );
     }
   } finally {
-    await saveComparisonResult(executor, organisation.id, { isFinished, failure });
-    if (isFinished) await endComparison(executor, comparison, interval);
-    else await moveLease(executor, comparison, wait);
+    const seconds = { next: isFinished ? interval : wait, pace: paceSeconds(listed) };
+    await endComparison(executor, comparison, { ...seconds, isFinished, failure });
   }
   return true;
 }
@@ -99,6 +95,8 @@ interface Run {
   signal: AbortSignal | undefined;
   /** Notes for operators why a part of the comparison failed. */
   note: (reason: string) => void;
+  /** Counts repositories that were listed. */
+  count: (repositories: number) => void;
 }
 
 async function compareRepositories(run: Run): Promise<void> {
@@ -106,6 +104,7 @@ async function compareRepositories(run: Run): Promise<void> {
   let oldest = Number.POSITIVE_INFINITY;
   for await (const page of readPages(after => pageRepositories(deps, organisation, after))) {
     oldest = Math.min(oldest, page.ticket);
+    run.count(page.items.length);
     await comparePage(run, page);
   }
   await tryOrLog(run, 'repositories that have left were not looked for', () => markLeft(run, oldest));
@@ -191,14 +190,14 @@ async function markLeft({ deps, organisation }: Run, ticket: number): Promise<vo
   }
 }
 
-/** Each request, for a hundred members, delays the next list by this much: lists take a small share of the points. */
-const secondsPerHundredMembers = 6;
+/** Each request, for a hundred members or repositories, delays the next list: lists take a small share of the points. */
+const paceSeconds = (listed: number) => Math.floor(listed / 100) * 6;
 
 async function compareMembers({ deps, organisation }: Run): Promise<void> {
   const { executor } = deps.database;
   if (!(await areMembersDue(executor, organisation.id))) return;
   const { members } = await syncMembers(deps, organisation);
-  await saveMembersListed(executor, organisation.id, Math.floor(members / 100) * secondsPerHundredMembers);
+  await saveMembersListed(executor, organisation.id, paceSeconds(members));
 }
 
 /** Does a part that may fail: the rest of the comparison stays valid. @param what for the log, if it fails */

@@ -123,6 +123,40 @@ describe('a comparison that a webhook requests', () => {
     expect(await tenant.secondsTo('comparison_due_at')).toBeGreaterThan(800);
   });
 
+  test('is made after the one under way, by which nobody else makes it', async () => {
+    const { tenant } = await withRepositories(['one'], 1);
+    const first = world.github.hold('late', 'Repositories');
+    const comparing = compareOrganisation(service);
+    await first.begun;
+    await request(tenant);
+    expect(await compareOrganisation(service)).toBe(false);
+    first.release();
+    await comparing;
+    expect(await tenant.secondsTo('comparison_due_at')).toBeLessThanOrEqual(0);
+    expect(await compareOrganisation(service)).toBe(true);
+    expect(await tenant.secondsTo('comparison_due_at')).toBeGreaterThan(50);
+  });
+
+  test('waits six seconds for each hundred repositories of the one before, as does its repetition', async () => {
+    const names = Array.from({ length: 201 }, (_, index) => `repository-${index}`);
+    const { tenant } = await withRepositories(names, 0);
+    const { begun, release } = world.github.hold('late', 'Repositories');
+    const comparing = compareOrganisation(service);
+    await begun;
+    await request(tenant);
+    await tenant.update({ comparisonAgainAt: sql`now() - interval '1 second'` });
+    release();
+    await comparing;
+    const isPaced = async () => {
+      const seconds = (await tenant.secondsTo('comparison_due_at')) ?? 0;
+      return [seconds > 6, seconds <= 12];
+    };
+    expect(await isPaced()).toEqual([true, true]);
+    await tenant.update({ comparisonDueAt: sql`now() + interval '1 hour'` });
+    await request(tenant);
+    expect(await isPaced()).toEqual([true, true]);
+  });
+
   test('waits for the members until they may be listed again', async () => {
     const { tenant } = await withRepositories([], 0);
     await tenant.compare();

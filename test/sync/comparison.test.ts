@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { describe, expect, onTestFinished, vi } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
-import { claimComparison, requestComparison, saveComparisonResult } from '../../src/database/comparisons.ts';
+import { claimComparison, endComparison, requestComparison } from '../../src/database/comparisons.ts';
 import type { Lease } from '../../src/database/lease.ts';
 import { countOrganisations, setWebhooksEnabled } from '../../src/database/organisations.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
@@ -72,7 +72,10 @@ describe('the result of a comparison', () => {
 
   test('has a reason of bounded length, without what PostgreSQL refuses', async ({ tenant }) => {
     const failure = `\0${'x'.repeat(498)}\u{1f600}`;
-    await saveComparisonResult(executor, tenant.id, { isFinished: false, failure });
+    await makeDue(service, tenant);
+    const comparison = await claimComparison(executor, leaseSeconds);
+    if (comparison === undefined) throw new Error('It is not due.');
+    await endComparison(executor, comparison, { next: 0, pace: 0, isFinished: false, failure });
     expect((await row(tenant)).failure).toBe(`\uFFFD${'x'.repeat(498)}\uFFFD`);
   });
 });
@@ -303,7 +306,7 @@ describe('a comparison with GitHub', () => {
   });
 
   test('renews its lease while GitHub is slow, so that no other replica starts one', async ({ tenant }) => {
-    const leasedUntil = async () => (await tenant.row()).comparisonDueAt.getTime();
+    const leasedUntil = async () => (await tenant.row()).comparisonLeasedUntil.getTime();
     const reply = world.github.hold('hold');
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -329,7 +332,10 @@ describe('a comparison with GitHub', () => {
     const won = (await Promise.all(claims)).flatMap(claim => claim?.organisationId ?? []);
     expect(won).toEqual([tenant.id]);
     // A killed replica's work must resume within ten.
-    expect(await dueInSeconds(tenant)).toBeLessThan(10);
+    expect(await tenant.secondsTo('comparison_leased_until')).toBeLessThan(10);
+    expect(await claimComparison(executor, leaseSeconds)).toBeUndefined();
+    await tenant.update({ comparisonLeasedUntil: sql`now()` });
+    expect(await claimComparison(executor, leaseSeconds)).toMatchObject({ organisationId: tenant.id });
   });
 });
 

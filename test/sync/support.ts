@@ -408,9 +408,11 @@ export async function figureOf(executor: Executor, figure: SQL): Promise<number>
 
 /** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
 export async function makeDue({ database: { executor } }: Deps, ...tenants: readonly TenantOnGithub[]): Promise<void> {
-  await executor
-    .update(organisations)
-    .set({ comparisonDueAt: sql`now() + interval '1 hour'`, comparisonRequested: false });
+  await executor.update(organisations).set({
+    comparisonDueAt: sql`now() + interval '1 hour'`,
+    comparisonLeasedUntil: sql`'epoch'`,
+    comparisonRequested: false,
+  });
   const ids = tenants.map(({ organisation }) => organisation.id);
   await executor
     .update(organisations)

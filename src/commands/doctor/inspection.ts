@@ -44,7 +44,8 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
         )
     ) as "lateDeliveries",
     coalesce((
-      select extract(epoch from comparison_due_at - now())::float8 from organisations where id = ${organisationId}
+      select extract(epoch from comparison_due_at - now())::float8 from organisations
+      where id = ${organisationId} and comparison_leased_until <= now()
     ), 0) as "untilComparison",
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
     (

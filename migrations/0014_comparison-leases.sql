@@ -1,0 +1,2 @@
+ALTER TABLE "organisations" ADD COLUMN "comparison_leased_until" timestamp with time zone DEFAULT 'epoch' NOT NULL;--> statement-breakpoint
+ALTER TABLE "organisations" ADD COLUMN "comparison_not_before" timestamp with time zone DEFAULT now() NOT NULL;
