@@ -100,6 +100,9 @@ export function createSettling(arena: Arena, id: string, differences: string[]) 
     return count;
   }
 
+  const endLease = () =>
+    executor.execute(sql`update organisations set comparison_leased_until = now() where id = ${id}`);
+
   const settling = {
     async makeDue(): Promise<void> {
       await beginHour();
@@ -138,14 +141,16 @@ export function createSettling(arena: Arena, id: string, differences: string[]) 
     compare: (): Promise<void> =>
       until(async () => {
         await arena.attempt(service => compareOrganisation(service));
-        const { seconds } = await readOne<{ seconds: number }>(
-          sql`select extract(epoch from comparison_due_at - now())::float8 as seconds from organisations where id = ${id}`,
-        );
+        const { seconds, leaseSeconds } = await readOne<{ seconds: number; leaseSeconds: number | null }>(sql`
+          select extract(epoch from comparison_due_at - now())::float8 as seconds, (
+            extract(epoch from nullif(comparison_leased_until, 'epoch') - now())
+          )::float8 as "leaseSeconds" from organisations where id = ${id}`);
         // Its next turn is far off: it has been compared.
-        if (seconds > minComparisonSeconds) return undefined;
-        // Longer than a lease: it waits. Otherwise another replica is at work, or was killed.
-        if (seconds > 11 || (seconds > 0 && seconds < staleLeaseSeconds)) await settling.makeDue();
-        else if (seconds > 0) await delay(50);
+        if (leaseSeconds === null && seconds > minComparisonSeconds) return undefined;
+        // It waits. Otherwise another replica is at work, or was killed.
+        if (leaseSeconds === null && seconds > 0) await settling.makeDue();
+        else if (leaseSeconds !== null && leaseSeconds < staleLeaseSeconds) await endLease();
+        else if (leaseSeconds !== null) await delay(50);
         return `it is not compared with GitHub: due in ${seconds} s`;
       }),
 
@@ -159,7 +164,8 @@ export function createSettling(arena: Arena, id: string, differences: string[]) 
         await rest();
         if (differences.length > 0) return undefined;
         const { isDue } = await readOne<{ isDue: boolean }>(sql`
-          select comparison_due_at < now() + make_interval(secs => ${minComparisonSeconds}) as "isDue"
+          select comparison_due_at < now() + make_interval(secs => ${minComparisonSeconds})
+            or comparison_leased_until > 'epoch' as "isDue"
           from organisations where id = ${id}`);
         if (!isDue) return undefined;
         await settling.compare();
