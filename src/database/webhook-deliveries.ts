@@ -86,8 +86,9 @@ const takeDeliveries = createStatement(
         -- A webhook about a failing one brings its next try forward. In UTC, because a distributed database allows no
         -- sum here that depends on the session's time zone. If GitHub gets time, it keeps it: this delivery may be older.
         due_at = case
-          when sync_requests.last_error is not null then least(sync_requests.due_at,
-            (excluded.due_at at time zone 'UTC' + make_interval(secs => ${placeholder('minRetrySeconds')})) at time zone 'UTC')
+          when sync_requests.last_error is not null then greatest(least(sync_requests.due_at,
+            (excluded.due_at at time zone 'UTC' + make_interval(secs => ${placeholder('minRetrySeconds')})) at time zone 'UTC'),
+            case when excluded.due_at > excluded.requested_at then excluded.due_at end)
           when sync_requests.behind_since is null and sync_requests.failed_at is null
             then greatest(sync_requests.due_at, excluded.due_at)
           else excluded.due_at end,

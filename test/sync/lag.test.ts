@@ -307,6 +307,23 @@ describe('a change without another `updated_at`', () => {
     expect(await waiting()).toEqual([]);
   });
 
+  test('GitHub gets time to catch up with a deleted comment even if it has just failed', async () => {
+    const source = web.openPullRequest({ title: 'Before' });
+    source.comment(tenant.acme.member('bob'));
+    await tenant.sync(source);
+    world.github.clock.advance(5);
+    world.github.fault(htmlError(503));
+    await deliverAndSync(source.edit({ title: 'After' }));
+    source.lag();
+    await deliver(source.deleteComment(null));
+    await pass(8);
+    expect(await waiting()).toMatchObject([{ attempts: 1 }]);
+    source.catchUp();
+    await pass(8);
+    expect(await tenant.stored(source)).toMatchObject({ title: 'After', comments: 0 });
+    expect(await waiting()).toEqual([]);
+  });
+
   test('a webhook that comes late does not end the time that GitHub gets', async () => {
     const source = await tenant.openStored({ labels: [bug] });
     world.github.clock.advance(5);
