@@ -21,7 +21,7 @@ import { pruneOrganisation } from '../../src/sync/prune.ts';
 import { entry, rule } from '../scoring/support.ts';
 import type { PageBody, PullRequestBody } from '../support/client.ts';
 import { waitUntilSettled } from '../support/settled.ts';
-import { applyRules, createTenant } from '../support/tenants.ts';
+import { applyRules, createTenant, insertMembers } from '../support/tenants.ts';
 import { addTrigger } from '../support/trigger.ts';
 import { startWorld } from '../support/world.ts';
 import { commandsWith, complaintOf, createFolder, type Environment, runHere } from './support.ts';
@@ -131,13 +131,16 @@ describe('organisation remove', () => {
       insert into webhook_deliveries (organisation_id, guid, event, action, state, ticket)
       select ${organisation.id}::uuid, gen_random_uuid(), 'pull_request', 'edited', 'applied', 0
       from generate_series(1, 40000)`);
-    await addTrigger(
-      executor,
-      'before delete on organisations for each row',
-      `if (select count(*) from webhook_deliveries where organisation_id = old.id) > 2000 then
-        raise exception 'most rows are left';
-      end if`,
-    );
+    await insertMembers(world.service, { organisation }, 5_000);
+    for (const table of ['webhook_deliveries', 'members']) {
+      await addTrigger(
+        executor,
+        'before delete on organisations for each row',
+        `if (select count(*) from ${table} where organisation_id = old.id) > 2000 then
+          raise exception 'most rows are left';
+        end if`,
+      );
+    }
     await database.transaction(executor => beginRemoval(executor, organisation.id));
     const steps: number[] = [];
     const finish = () => finishRemoval(database, organisation.id, deleted => steps.push(deleted));
