@@ -78,12 +78,21 @@ export async function requestRefetchesWith(
     'label' in former
       ? sql`labels @> array[${storable(former.label)}]`
       : sql`milestone = ${storable(former.milestone)}`;
-  const { rows: found } = await executor.execute<{ github_id: string; node_id: string }>(sql`
-    select pull_requests.github_id::text, pull_requests.node_id from pull_requests
-    join repositories on repositories.organisation_id = ${organisationId} and repositories.id = repository_id
-    where pull_requests.organisation_id = ${organisationId}
-      and repositories.github_id = ${repositoryGithubId} and repositories.left_at is null and ${hasIt}
-    order by pull_requests.github_id`);
+  type Row = { github_id: string; node_id: string; number: number; has_it: boolean };
+  const found: Row[] = [];
+  let rows: Row[];
+  let after = -1;
+  // No index finds them: a step looks at the next ones, wanted or not.
+  do {
+    ({ rows } = await executor.execute<Row>(sql`
+      select github_id::text, node_id, number, (${hasIt}) is true as has_it from pull_requests
+      where organisation_id = ${organisationId} and number > ${after} and repository_id = (
+        select id from repositories
+        where organisation_id = ${organisationId} and github_id = ${repositoryGithubId} and left_at is null)
+      order by number limit ${maxRequestedAtOnce}`));
+    found.push(...rows.filter(row => row.has_it));
+    after = rows.at(-1)?.number ?? after;
+  } while (rows.length === maxRequestedAtOnce);
   for (let start = 0; start < found.length; start += maxRequestedAtOnce) {
     const some = asTable(found.slice(start, start + maxRequestedAtOnce), 'found', 'github_id bigint, node_id text');
     await requestInBackground(executor, organisationId, sql`select * from ${some}`, { seconds });
