@@ -1,3 +1,4 @@
+import type { Database } from '../database/client.ts';
 import { eraseMember, findHalfErased, finishRemoval } from '../database/erasure.ts';
 import { moveLease, takeLease } from '../database/lease.ts';
 import { deleteOldRows, foldScoreChanges, type Retention } from '../database/old-rows.ts';
@@ -41,16 +42,26 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
   if (pruning === undefined) return false;
   const { organisationId } = pruning;
   let wait = retrySeconds;
+  /** Each of their steps is a transaction. */
+  const stoppable: Database = {
+    ...database,
+    transaction(work, options) {
+      signal?.throwIfAborted();
+      return database.transaction(work, options);
+    },
+  };
   try {
     await whileRenewing(executor, pruning, log, async () => {
-      if (await isBeingRemoved(executor, organisationId)) return finishRemoval(database, organisationId);
+      if (await isBeingRemoved(executor, organisationId)) return finishRemoval(stoppable, organisationId);
       for (const member of await findHalfErased(executor, organisationId)) {
-        await eraseMember(database, organisationId, member);
+        await eraseMember(stoppable, organisationId, member);
       }
       await deleteOldRows(executor, organisationId, retention, signal);
       for (let steps = 0; steps < maxFoldSteps && !signal?.aborted; steps += 1) {
         if (!(await foldScoreChanges(database, organisationId, keptChanges))) break;
       }
+    }).catch((error: unknown) => {
+      if (!signal?.aborted) throw error;
     });
     wait = signal?.aborted ? 0 : intervalSeconds;
   } finally {

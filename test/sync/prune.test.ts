@@ -1,9 +1,11 @@
 import { asc, eq, sql } from 'drizzle-orm';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { listAuditEvents } from '../../src/database/audit-log.ts';
+import { addErased } from '../../src/database/erased-people.ts';
+import { beginRemoval } from '../../src/database/erasure.ts';
 import { moveLease, takeLease } from '../../src/database/lease.ts';
 import { foldScoreChanges } from '../../src/database/old-rows.ts';
-import { scoreChanges } from '../../src/database/schema.ts';
+import { members, organisations, pullRequests, scoreChanges } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import { keptChanges, pruneOrganisation } from '../../src/sync/prune.ts';
 import { leaseSeconds } from '../../src/sync/renew-lease.ts';
@@ -275,6 +277,26 @@ describe('an organisation', () => {
     });
     expect(await pruning).toBe(true);
     expect(await countDeliveries()).toEqual([]);
+  });
+
+  test.each([
+    [
+      'a removal',
+      () => service.database.transaction(each => beginRemoval(each, organisationId)),
+      async () => (await executor.$count(organisations)) === 0,
+    ],
+    [
+      'an erasure',
+      () => addErased(executor, organisationId, tenant.ada.id),
+      async () => (await executor.$count(members)) === 0,
+    ],
+  ])('a replica that stops leaves the rest of %s to others, at once', async (_, begin, isDone) => {
+    await tenant.openStored();
+    await begin();
+    expect(await pruneOrganisation(service, AbortSignal.abort())).toBe(true);
+    expect(await executor.$count(pullRequests)).toBe(1);
+    expect(await pruneOrganisation(service)).toBe(true);
+    expect(await isDone()).toBe(true);
   });
 
   test('pruning is due again a minute after a failure, or at once if the replica stopped', async () => {
