@@ -196,15 +196,18 @@ export function createTransport(config: GithubConfig, options: GithubOptions) {
         failure = error;
         throw error;
       } finally {
-        const request: GithubRequest = {
-          organisation: organisation.login,
-          operation: /^\s*(?:query|mutation) (\w+)/.exec(query)?.[1] ?? '',
-          milliseconds: started === undefined ? 0 : performance.now() - started,
-          rateLimit: reply?.rateLimit,
-          error: failure,
-        };
-        for (const listener of listeners) listener(request);
-        meter?.(request);
+        // One whose caller could wait no longer was not sent.
+        if (started !== undefined) {
+          const request: GithubRequest = {
+            organisation: organisation.login,
+            operation: /^\s*(?:query|mutation) (\w+)/.exec(query)?.[1] ?? '',
+            milliseconds: performance.now() - started,
+            rateLimit: reply?.rateLimit,
+            error: failure,
+          };
+          for (const listener of listeners) listener(request);
+          meter?.(request);
+        }
       }
     },
   };

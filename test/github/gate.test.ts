@@ -31,16 +31,20 @@ describe('requests beyond the number that may be under way', () => {
     expect(await failed).toMatchObject({ code: 'github_timeout' });
   });
 
-  test("a request whose caller can't wait any longer is not sent, and keeps no place", async () => {
+  test("a request whose caller can't wait any longer is neither sent nor counted, and keeps no place", async () => {
     const { github, client, release, web } = await startHolding({}, { maxUnderWay: 1 });
     const { nodeId } = web.openPullRequest();
+    const counted: string[] = [];
+    client.onRequest(({ organisation }) => counted.push(organisation));
+    const metered = client.metered(({ organisation }) => counted.push(organisation));
     const first = client.findOrganisation({ login: 'one' });
-    const late = client.fetchPullRequests({ login: 'acme' }, [nodeId], performance.now() + 50);
+    const late = metered.fetchPullRequests({ login: 'acme' }, [nodeId], performance.now() + 50);
     const last = client.findOrganisation({ login: 'last' });
     expect(await errorOf(late)).toMatchObject({ code: 'github_timeout' });
     release();
     await Promise.all([first, last]);
     expect(github.requests.map(({ variables }) => variables.login)).toEqual(['one', 'last']);
+    expect(counted).toEqual(['one', 'last']);
   });
 
   test('an App has places for each organisation', async () => {
