@@ -87,12 +87,18 @@ function startLoop({ log }: Deps, name: string, work: Work, width: number, pollM
   /** @returns how long to wait before work is looked for again */
   const attempt = async (onFound: () => void): Promise<number> => {
     const begunAt = performance.now();
+    let isFound = false;
     try {
-      const mayGoOn = await work(signal, onFound);
+      const mayGoOn = await work(signal, () => {
+        isFound = true;
+        onFound();
+      });
       failures.end(begunAt);
       return mayGoOn ? 0 : pollMs;
     } catch (error) {
       if (!isOrganisationGone(error)) failures.add(error);
+      // Others have begun beside it: it keeps its place until it may be tried again.
+      if (isFound) await delay(retryMs, undefined, { signal }).catch(() => undefined);
       return Math.min(pollMs, retryMs);
     }
   };

@@ -175,6 +175,21 @@ test('no loop fails if an organisation is removed while it is being served', asy
   expect(lines.filter(line => line.includes('a loop failed'))).toEqual([]);
 });
 
+test('work that fails as soon as it is found is begun twice a second at most', async ({ tenant }) => {
+  await tenant.openStored();
+  await tenant.apply(rule('5'));
+  const begun: number[] = [];
+  const run = async () => {
+    begun.push(performance.now());
+    throw new Error('no process');
+  };
+  const loops = start({ ...service, scorer: { ...service.scorer, run } });
+  await waitUntil(async () => begun.length >= 6);
+  await loops.stop();
+  // It has two places.
+  expect((begun[5] ?? 0) - (begun[0] ?? 0)).toBeGreaterThan(1_900);
+});
+
 describe('stopping', () => {
   test('lets the fetch under way end and saves it, and leaves nothing open', async ({ tenant }) => {
     const pullRequest = tenant.web.openPullRequest();
