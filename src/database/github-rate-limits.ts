@@ -1,4 +1,4 @@
-import { and, eq, gt, sql } from 'drizzle-orm';
+import { and, eq, gt, type SQL, sql } from 'drizzle-orm';
 import type { Executor } from './client.ts';
 import { updateOrganisation } from './organisations.ts';
 import { githubLimits, organisations } from './schema.ts';
@@ -102,9 +102,11 @@ export async function saveReply(executor: Executor, credential: string, reported
     });
 }
 
+const timeOf = (unixSeconds: number) => sql`to_timestamp(${unixSeconds}::double precision)`;
+
 /** Whether the organisation's points are of the hour that ends then. */
-const isOfHour = (resetAt: number) =>
-  sql`${organisations.pointsResetAt} > to_timestamp(${resetAt - toleranceSeconds}::double precision)`;
+const isOfHour = (end: SQL) =>
+  sql`${organisations.pointsResetAt} > ${end} - make_interval(secs => ${toleranceSeconds})`;
 
 /**
  * Counts points that the organisation's webhooks and PUT syncs have used.
@@ -118,14 +120,17 @@ export async function countPoints(
   resetAt: number,
 ): Promise<void> {
   const { pointsUsed, pointsResetAt } = organisations;
+  // GitHub counts by the hour. If one reply names a reset years ahead, points would stay counted until then.
+  const end = sql`least(${timeOf(resetAt)}, now() + interval '1 hour')`;
   // A reply from the hour before may be counted late.
-  const latest = sql`greatest(${pointsResetAt}, to_timestamp(${resetAt}::double precision))`;
-  const used = sql`least(case when ${isOfHour(resetAt)} then ${pointsUsed} else 0 end + ${count}::bigint, 2147483647)`;
+  const latest = sql`greatest(${pointsResetAt}, ${end})`;
+  // Citus allows no `case` here.
+  const used = sql`least(${pointsUsed} * ((${isOfHour(end)}) is true)::int + ${count}::bigint, 2147483647)`;
   await updateOrganisation(executor, organisationId, { pointsUsed: used, pointsResetAt: latest });
 }
 
 /** How many organisations have used more of the hour's points than are left. */
 export function countAboveShare(executor: Executor, { remaining, resetAt }: Points): Promise<number> {
   const { pointsUsed } = organisations;
-  return executor.$count(organisations, and(gt(pointsUsed, remaining), isOfHour(resetAt)));
+  return executor.$count(organisations, and(gt(pointsUsed, remaining), isOfHour(timeOf(resetAt))));
 }

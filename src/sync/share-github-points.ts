@@ -157,8 +157,7 @@ export async function keepToLimits<Reply>(
   } finally {
     const hour = latest ?? points;
     if (urgency !== 'background' && hour !== undefined && spent > 0) {
-      // GitHub counts by the hour. If one reply names a reset years ahead, points would stay counted until then.
-      await countPoints(executor, organisation.id, spent, Math.min(hour.resetAt, Date.now() / 1000 + 3_600));
+      await countPoints(executor, organisation.id, spent, hour.resetAt);
     }
   }
 }

@@ -1,5 +1,5 @@
 import { sql } from 'drizzle-orm';
-import { describe, expect } from 'vitest';
+import { describe, expect, onTestFinished, vi } from 'vitest';
 import { blockGithub, countPoints, findLimits, saveReply } from '../../src/database/github-rate-limits.ts';
 import type { Deps } from '../../src/deps.ts';
 import { newId } from '../../src/ids.ts';
@@ -202,7 +202,9 @@ describe('the points that an organisation has used', () => {
     await count(10, resetAt + 2);
     await count(100, resetAt - 2);
     expect(await used(tenant)).toBe(111);
-    await count(5, resetAt + 3_600);
+    // As if these were of the hour before.
+    await tenant.update({ pointsResetAt: resetAt - 3_600 });
+    await count(5, resetAt);
     expect(await used(tenant)).toBe(5);
     await executor.execute(sql`update github_limits set reset_at = now() + interval '3 hours'`);
     expect(await used(tenant)).toBe(0);
@@ -215,6 +217,13 @@ describe('the points that an organisation has used', () => {
     expect(await used(tenant)).toBe(2);
     await executor.execute(sql`update github_limits set reset_at = now() + interval '2 hours'`);
     expect(await used(tenant)).toBe(0);
+  });
+
+  test('count by a replica whose clock is an hour behind, too', async ({ tenant }) => {
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    await tenant.sync(tenant.web.openPullRequest());
+    expect(await used(tenant)).toBe(1);
   });
 
   test('are counted up to what can be stored', async ({ tenant }) => {
