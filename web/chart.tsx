@@ -16,12 +16,14 @@ export type Plot = { labels: string[]; series: Series[]; vertical?: boolean };
 /** Upright side by side, or from left to right, stacked. To a screen reader, the table beside them says the same. */
 export function Bars({ title, labels, series, vertical = false }: Plot & { title: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const draw = async (canvas: HTMLCanvasElement) => {
+  const draw = async (canvas: HTMLCanvasElement, signal: AbortSignal) => {
     const { Chart } = await library;
+    // Other figures came while the library was loaded. A canvas takes one chart at a time.
+    if (signal.aborted) return;
     const { color, fontFamily: family } = getComputedStyle(canvas);
     Object.assign(Chart.defaults, { color, borderColor: '#8886', font: { ...Chart.defaults.font, family } });
     const axis = (isValue: boolean) => ({ stacked: !vertical, grid: { display: isValue } });
-    return new Chart(canvas, {
+    const chart = new Chart(canvas, {
       type: 'bar',
       data: {
         labels: labels.map(text => (text.length > 28 ? `${text.slice(0, 27)}…` : text)),
@@ -42,11 +44,13 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
         },
       },
     });
+    signal.addEventListener('abort', () => chart.destroy());
   };
   // An effect: the table is painted before.
   useEffect(() => {
-    const chart = draw(canvas.current as HTMLCanvasElement);
-    return () => void chart.then(chart => chart.destroy());
+    const leaving = new AbortController();
+    void draw(canvas.current as HTMLCanvasElement, leaving.signal);
+    return () => leaving.abort();
   }, [JSON.stringify([labels, series, dark.matches])]);
   return (
     <div class="chart" style={{ height: `${vertical ? 15 : 7 + 1.4 * labels.length + series.length}rem` }}>

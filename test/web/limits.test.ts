@@ -1,7 +1,8 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
-import { goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -114,6 +115,24 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await goTo(page, `standings?${inDecember}`);
     await page.getByText('21 points for 3 pull requests').waitFor();
     expect(await notice.count()).toBe(0);
+  });
+
+  test('draws the last figures if the library of charts arrives after them', async () => {
+    const tenant = await world.newTenant();
+    const token = await tokenOf(tenant);
+    await insertPullRequests(service, tenant, [december]);
+    await client.applyFile(token, rules);
+    await rescoreAll(service, tenant.organisation.id);
+    const page = await open(`standings?${inDecember}`, token);
+    const { released, release } = createLatch();
+    await page.route('**/auto-*.js', async route => {
+      await released;
+      await route.continue();
+    });
+    await Promise.all([page.waitForRequest('**/auto-*.js'), page.reload({ waitUntil: 'commit' })]);
+    await page.getByText('Base: 7').waitFor();
+    release();
+    await expect.poll(() => chartsWithoutBars(page)).toBe(0);
   });
 
   test('shows a value just above a limit as above it, and a small one as not 0', async () => {
