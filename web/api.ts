@@ -33,6 +33,9 @@ export interface Problem extends Partial<Schemas['Error']> {
   retryAfterSeconds?: number;
 }
 
+/** A timer that is set to more than 24 days ends at once. */
+const maxRetryAfterSeconds = 3_600;
+
 /** A request, and what openapi-fetch gives for it. */
 type Ask<Data> = (api: Client<paths>) => Promise<{ data?: Data; error?: unknown; response: Response }>;
 type Outcome<Data> = { data?: Data; problem?: Problem };
@@ -48,7 +51,7 @@ async function request<Data>(ask: Ask<Data>, signal: AbortSignal): Promise<Outco
     if (ok) return { data };
     if (status === 401) end('This token is not valid. Use another one.');
     const message = `The service answered with status ${status}.`;
-    const retryAfterSeconds = Number(response.headers.get('retry-after')) || 0;
+    const retryAfterSeconds = Math.min(Number(response.headers.get('retry-after')) || 0, maxRetryAfterSeconds);
     return { problem: { message, ...(typeof error === 'object' && error), status, retryAfterSeconds } };
   } catch {
     return { problem: { message: 'The service cannot be reached.', status: 0 } };

@@ -350,6 +350,18 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByText('The service answered with status 503. The next try is in 1 s.').waitFor();
   });
 
+  test('try again after an hour if a proxy says that the service is away for a month', async () => {
+    const page = await open('nowhere');
+    let asked = 0;
+    await page.route('**/rules/versions', route => {
+      asked += 1;
+      return route.fulfill({ status: 503, headers: { 'retry-after': '2592000' }, json: {} });
+    });
+    await goTo(page, 'rules');
+    await page.getByText('The service answered with status 503. The next try is in 3600 s.').waitFor();
+    expect(asked).toBe(1);
+  });
+
   test('say that a token has ended, and forget it', async () => {
     const token = await createToken(world.service, world.user, ['read', 'sync']);
     const page = await openAlone(`pull-requests/${pullRequest}`, token);
