@@ -4,9 +4,11 @@ import { type Loading, type Problem, refresh, type Schemas } from './api.ts';
 import { formatNumber } from './format.ts';
 import { addressOf } from './route.ts';
 
-/** Sends no form unless its type is `submit`. */
-export const Button = ({ text, ...attributes }: { text: string } & ComponentProps<'button'>) => (
-  <button type="button" {...attributes}>
+const refuse = (event: Event) => event.preventDefault();
+
+/** Sends no form unless its type is `submit`. Disabled, it keeps the focus of the one who has just pressed it. */
+export const Button = ({ text, disabled, ...attributes }: { text: string } & ComponentProps<'button'>) => (
+  <button type="button" {...attributes} {...(disabled && { 'aria-disabled': true, onClick: refuse })}>
     {text}
   </button>
 );

@@ -47,6 +47,11 @@ export const chartsWithoutBars = (page: Page) =>
     return !data.some((red, at) => at % 4 === 0 && red === 0x3b && data[at + 1] === 0x7a && data[at + 2] === 0xe6);
   }).length`);
 
+/** The text of what has the focus, once the browser has drawn what was made: then it leaves what is disabled. */
+export const focusedOn = (page: Page) =>
+  page.evaluate<string>(`new Promise(done =>
+    requestAnimationFrame(() => requestAnimationFrame(() => done(document.activeElement.innerText))))`);
+
 export const goTo = (page: Page, view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
 
 interface Place {

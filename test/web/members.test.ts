@@ -7,6 +7,7 @@ import { syncMembers } from '../../src/sync/sync-members.ts';
 import { entry, rule, rulesetOf } from '../scoring/support.ts';
 import {
   chartsWithoutBars,
+  focusedOn,
   goTo,
   hasBrowser,
   openBrowser,
@@ -285,8 +286,9 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
   test('say that a sync is under way', async () => {
     const page = await open(`pull-requests/${pullRequest}`);
     await page.route('**/sync', () => undefined);
-    await page.getByRole('button', { name: 'Sync' }).click();
+    await page.getByRole('button', { name: 'Sync' }).press('Enter');
     await page.getByRole('status').getByText('Under way…').waitFor();
+    expect(await focusedOn(page)).toBe('Sync');
   });
 
   test('say why the last action failed, and not the one before', async () => {

@@ -3,6 +3,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import {
   chartsWithoutBars,
+  focusedOn,
   goTo,
   hasBrowser,
   openBrowser,
@@ -182,6 +183,36 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect((await failed).url()).toContain('/2026-12/rules/plan');
     await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' });
     expect(await page.getByRole('alert').count()).toBe(0);
+  });
+
+  test('leaves the focus where one can go on after Try and Stop', async () => {
+    const page = await open('try-rules');
+    await page.route('**/rules/plan*', () => undefined);
+    const stop = page.getByRole('button', { name: 'Stop' });
+    await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
+    await page.getByRole('button', { name: 'Try' }).press('Enter');
+    await stop.waitFor();
+    expect(await focusedOn(page)).toBe('Try');
+    await page.keyboard.press('Tab');
+    expect(await focusedOn(page)).toBe('Stop');
+    await page.keyboard.press('Enter');
+    await stop.waitFor({ state: 'detached' });
+    expect(await focusedOn(page)).toBe('Try');
+  });
+
+  test('sends no second plan while one is under way', async () => {
+    const page = await open('try-rules');
+    const asked: unknown[] = [];
+    await page.route('**/rules/plan*', route => void asked.push(route));
+    await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
+    const button = page.getByRole('button', { name: 'Try' });
+    await Promise.all([page.waitForRequest('**/rules/plan*'), button.press('Enter')]);
+    await page.getByRole('button', { name: 'Stop' }).waitFor();
+    await button.press('Enter');
+    await button.press('Space');
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Stop' }).waitFor({ state: 'detached' });
+    expect(asked.length).toBe(1);
   });
 
   test('says once that a plan is under way', async () => {

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { bucketLabel } from '../../src/scoring/plan/distribution.ts';
 import { wayDescriptions } from '../../src/scoring/plan/way-descriptions.ts';
 import { type Schemas, useAction } from '../api.ts';
@@ -31,6 +31,7 @@ export type Trial = ReturnType<typeof useTrial>;
 
 export function TryRulesView({ trial: { file, setFile, tried, setTried } }: { trial: Trial }) {
   const { run, stop, isRunning, problem } = useAction();
+  const tryButton = useRef<HTMLButtonElement>(null);
   const take = (file: File | undefined) => {
     if (file === undefined) return;
     stop();
@@ -72,8 +73,17 @@ export function TryRulesView({ trial: { file, setFile, tried, setTried } }: { tr
               onChange={({ currentTarget: { files } }) => take(files?.[0])}
             />
           </label>
-          <Button type="submit" text="Try" disabled={isRunning || file.trim() === ''} />
-          {isRunning && <Button text="Stop" onClick={() => stop()} />}
+          <Button type="submit" text="Try" ref={tryButton} disabled={isRunning || file.trim() === ''} />
+          {isRunning && (
+            <Button
+              text="Stop"
+              onClick={() => {
+                stop();
+                // This button goes.
+                tryButton.current?.focus();
+              }}
+            />
+          )}
           {isRunning && <progress aria-label="Plan under way" />}
           <output>{isRunning ? 'Scoring all pull requests by these rules.' : outcome}</output>
         </div>
