@@ -84,7 +84,7 @@ function Layout() {
 }
 
 const SignIn = () => (
-  <main class="sign-in">
+  <main class="sign-in" tabIndex={-1}>
     <img src="icon.svg" alt="" width="48" height="48" />
     <h1>pullscore</h1>
     <p>Scores of your organisation's pull requests, and why they are what they are.</p>
@@ -121,7 +121,11 @@ function show(): void {
   if (session.token === null) document.title = 'pullscore';
   render(session.token === null ? <SignIn /> : <Layout />, document.body);
 }
-session.onChange = show;
+session.onChange = () => {
+  show();
+  // What had the focus is gone.
+  if (document.activeElement === document.body) focusContent();
+};
 addEventListener('hashchange', ({ oldURL, newURL }) => {
   // `token.ts` takes it when the page is loaded.
   if (location.hash.startsWith('#token=')) return location.reload();

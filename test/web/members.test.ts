@@ -291,6 +291,22 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await focusedOn(page)).toBe('Sync');
   });
 
+  test('leave the focus in the view when what had it is gone', async () => {
+    const page = await openAlone('nowhere');
+    await page.route('**/rules/versions', route => route.fulfill({ status: 500, json: {} }));
+    await goTo(page, 'rules?since=all');
+    const isInView = () => page.evaluate("document.activeElement.matches('main, main *')");
+    await page.getByRole('button', { name: 'Try again' }).press('Enter');
+    expect(await isInView()).toBe(true);
+    await page.getByRole('button', { name: 'Sign out' }).press('Enter');
+    await page.getByLabel('Access token').waitFor();
+    expect(await isInView()).toBe(true);
+    await page.getByLabel('Access token').fill(world.token);
+    await page.getByRole('button', { name: 'Sign in' }).press('Enter');
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    expect(await isInView()).toBe(true);
+  });
+
   test('say why the last action failed, and not the one before', async () => {
     const page = await open(`pull-requests/${pullRequest}`);
     page.on('dialog', dialog => dialog.accept());
