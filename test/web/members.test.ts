@@ -246,11 +246,21 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     }
   });
 
-  test('say once what is wrong with a period', async () => {
-    const page = await openAlone('standings?since=2026-02-30');
-    await page.getByText('"2026-02-30" is not a valid day.').first().waitFor();
+  test.each([
+    ['standings?since=2026-02-30', '"2026-02-30" is not a valid day.'],
+    [`members/${member}?since=2026-02-30`, '"2026-02-30" is not a valid day.'],
+    [`members/${member}?since=2026-11-30&until=2026-11-01`, 'The period begins after it ends'],
+  ])('say once what is wrong with a period: %s', async (view, text) => {
+    const page = await openAlone(view);
+    await page.getByText(text).first().waitFor();
     await page.waitForLoadState('networkidle');
-    expect(await page.getByRole('alert').count()).toBe(1);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(1);
+    await page.getByRole('button', { name: 'All time' }).click();
+    await page
+      .getByRole('link', { name: /^(Ada|Number 119)/ })
+      .first()
+      .waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
   });
 
   test('keep showing the period that was shown last while the next one is loaded', async () => {

@@ -11,6 +11,8 @@ export function MemberView({ id: member }: { id: string }) {
   const found = useData('/2026-12/members/{member}', { path });
   const standings = useData('/2026-12/standings', { query: { ...period, by_rule: true, member } });
   const weeks = useData('/2026-12/members/{member}/weeks', { path, query: period });
+  // All would say the same of a period that is not valid.
+  const isValid = standings.isLoading || standings.problem?.status !== 400;
   return (
     <Loaded of={found} title="Member">
       {({ data: { name, login, left_at, profile_photo_url } }) => (
@@ -24,9 +26,9 @@ export function MemberView({ id: member }: { id: string }) {
             <Loaded of={standings} section="In this period">
               {({ data }) => <Place of={data} />}
             </Loaded>
-            <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>
+            {isValid && <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>}
           </div>
-          <PullRequestList member={member} />
+          {isValid && <PullRequestList member={member} />}
         </>
       )}
     </Loaded>
