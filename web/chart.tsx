@@ -8,6 +8,8 @@ const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f'
 export const maxSeries = colors.length;
 export const dark = matchMedia('(prefers-color-scheme: dark)');
 
+const shorten = (text: string) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
+
 /** With one value for each label of its chart. */
 export type Series = { label: string; data: number[] };
 
@@ -26,8 +28,13 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
     const chart = new Chart(canvas, {
       type: 'bar',
       data: {
-        labels: labels.map(text => (text.length > 28 ? `${text.slice(0, 27)}…` : text)),
-        datasets: series.map((one, index) => ({ ...one, backgroundColor: colors[index] ?? '', maxBarThickness: 26 })),
+        labels: labels.map(shorten),
+        datasets: series.map(({ label, data }, index) => ({
+          label: shorten(label),
+          data,
+          backgroundColor: colors[index] ?? '',
+          maxBarThickness: 26,
+        })),
       },
       options: {
         indexAxis: vertical ? 'x' : 'y',

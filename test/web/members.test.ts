@@ -172,14 +172,15 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     const tenant = await world.newTenant();
     const token = await createToken(world.service, tenant.user, ['read', 'rules:write']);
     const given = [5, 4, 3].map(value => rule(`Rule that gives all ${value}`, entry('true', `${value}`)));
-    const taken = rule('Rule that gives all -2', entry('true', '2', 'SUBTRACT'));
+    const longName = `Rule that takes ${'very '.repeat(20)}much`;
+    const taken = rule(longName, entry('true', '2', 'SUBTRACT'));
     await world.client.applyFile(token, formatRulesFile(rulesetOf([...given, taken])));
     tenant.acme.repository('web').addPullRequest({ author: tenant.acme.member('gil'), title: 'One' });
     await importPullRequests(world.service, tenant.organisation);
     // So narrow that each name takes a row of the legend.
     const page = await openAlone('standings?since=all', token, { viewport: { width: 320, height: 640 } });
-    const texts = [5, 4, 3, -2].map(value => `Rule that gives all ${value}: ${value}`);
-    await page.getByText(texts.join(', '), { exact: true }).waitFor();
+    const texts = [5, 4, 3].map(value => `Rule that gives all ${value}: ${value}, `);
+    await page.getByText(`${texts.join('')}${longName}: -2`, { exact: true }).waitFor();
     const hasLast = `(canvas => {
       const { data } = canvas.getContext('2d').getImageData(0, canvas.height / 2, canvas.width, canvas.height / 2);
       return data.some((red, at) => at % 4 === 0 && red === 0xb2 && data[at + 1] === 0x57 && data[at + 2] === 0xc9);
