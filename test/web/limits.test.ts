@@ -1,3 +1,4 @@
+import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
@@ -133,6 +134,15 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await page.getByText('Base: 7').waitFor();
     release();
     await expect.poll(() => chartsWithoutBars(page)).toBe(0);
+  });
+
+  test('fits on a phone with the longest name of a user', async () => {
+    const tenant = await world.newTenant();
+    const name = 'W'.repeat(200);
+    await service.database.executor.execute(sql`update users set name = ${name} where id = ${tenant.user.id}`);
+    const page = await open('rules', tenant.token, { viewport: { width: 320, height: 640 } });
+    await page.getByText(name).waitFor();
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
   });
 
   test('shows a value just above a limit as above it, and a small one as not 0', async () => {
