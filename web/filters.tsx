@@ -1,4 +1,4 @@
-import { useLayoutEffect } from 'preact/hooks';
+import { useCallback, useLayoutEffect } from 'preact/hooks';
 import { Button } from './elements.tsx';
 import { toDay } from './format.ts';
 import { addressWith, type Query, route } from './route.ts';
@@ -18,6 +18,15 @@ export function chosenIn<Value extends string>(name: string, options: Record<Val
 }
 
 export const days = { created: 'by day of creation', merged: 'by day of merge' };
+
+/** For a field that is filled only if the address changes: what one types stays while other parts of the view are loaded. */
+export function useFill(value = '') {
+  const fill = (field: HTMLInputElement | null) => {
+    // Filled with nothing again, a day of which a part is missing would lose the others.
+    if (field !== null && field.value !== value) field.value = value;
+  };
+  return useCallback(fill, [value]);
+}
 
 /** A select without a visible label, for a parameter of the address. */
 export const Choice = ({ name, label, options }: { name: string; label: string; options: Record<string, string> }) => (
@@ -71,10 +80,10 @@ export function PeriodPicker() {
         return <Button key={text} text={text} aria-pressed={isChosen} onClick={choose} />;
       })}
       <label>
-        From <input type="date" name="since" min="1970-01-01" value={present.since ?? ''} />
+        From <input type="date" name="since" min="1970-01-01" ref={useFill(present.since)} />
       </label>
       <label>
-        to <input type="date" name="until" min="1970-01-01" value={present.until ?? ''} />
+        to <input type="date" name="until" min="1970-01-01" ref={useFill(present.until)} />
       </label>
       <small>Days in UTC</small>
     </fieldset>

@@ -351,6 +351,26 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await page.getByLabel('Repository').inputValue()).toBe('acme/we');
   });
 
+  test('keep the part of a day that one has typed while figures arrive', async () => {
+    const page = await open('standings');
+    const { released, release } = createLatch();
+    await page.route('**/weeks*', async route => {
+      await released;
+      await route.continue();
+    });
+    await goTo(page, `members/${member}?since=2026-11-01`);
+    await page.getByLabel('From').focus();
+    // The year comes last.
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await page.keyboard.type('20');
+    expect(await page.getByLabel('From').inputValue()).toBe('0020-11-01');
+    release();
+    await page.getByRole('heading', { name: 'Points by week' }).waitFor();
+    await page.keyboard.type('25');
+    await expect.poll(() => page.url()).toContain('since=2025-11-01');
+  });
+
   test('go on by themselves when the service is back', async () => {
     const page = await open('nowhere');
     let isAway = true;

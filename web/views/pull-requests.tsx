@@ -1,7 +1,7 @@
-import { useCallback, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { type ParametersOf, type Schemas, useData } from '../api.ts';
 import { AuthorLink, Loaded, PullRequestLink } from '../elements.tsx';
-import { Choice, chosenIn, days, presentPeriod } from '../filters.tsx';
+import { Choice, chosenIn, days, presentPeriod, useFill } from '../filters.tsx';
 import { formatTime } from '../format.ts';
 import { route } from '../route.ts';
 import { Table } from '../table.tsx';
@@ -17,10 +17,6 @@ export function PullRequestList({ member }: { member?: string }) {
   const { state, repository } = route().query;
   const period = { [`${sort}_since`]: since, [`${sort}_until`]: until };
   const query = { member, state, repository, ...period, sort, per_page: 100 };
-  // Only if the address changes: what one types stays while other parts of the view are loaded.
-  const fill = (field: HTMLInputElement | null) => {
-    if (field !== null) field.value = repository ?? '';
-  };
   return (
     <section aria-label="Pull requests">
       {member && <h2>Pull requests</h2>}
@@ -29,7 +25,7 @@ export function PullRequestList({ member }: { member?: string }) {
         <Choice name="by" label="Which days count" options={times} />
         <label>
           Repository
-          <input name="repository" placeholder="owner/name" maxLength={200} ref={useCallback(fill, [repository])} />
+          <input name="repository" placeholder="owner/name" maxLength={200} ref={useFill(repository)} />
         </label>
       </div>
       <Pages key={JSON.stringify(query)} query={query as Query} />
