@@ -15,6 +15,12 @@ import { startReporting } from './report-process.ts';
 /** Time for load balancers to notice that the service is stopping. */
 const drainMs = 1_000;
 
+/** How long the process may take to stop. */
+const graceMs = 10_000;
+
+/** Clients that have not sent or read all by then are cut off, so that the rest is closed in order. */
+const maxAnsweringMs = 9_000;
+
 export function serveCommands(program: PullscoreCommand, context: Context): void {
   program
     .command('serve')
@@ -68,6 +74,7 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
   const loops = config.worker || !isService ? startLoops(deps) : undefined;
   closeOnSignal(context, async signal => {
     app?.drain();
+    setTimeout(() => app?.server.closeAllConnections(), maxAnsweringMs);
     const stopAnswering = async () => {
       // After SIGTERM a load balancer may still send requests; after Ctrl-C a person waits.
       if (isService && signal === 'SIGTERM') await delay(drainMs);
@@ -91,7 +98,7 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {
-  const closing = closeWithGrace({ delay: 10_000, logger: context.log }, async ({ err, signal }) => {
+  const closing = closeWithGrace({ delay: graceMs, logger: context.log }, async ({ err, signal }) => {
     if (err) context.log.fatal({ err }, 'stopping after an unexpected error');
     else context.log.info({ signal }, 'stopping');
     await close(signal);

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { formatId, newId } from '../../src/ids.ts';
 import type { MemberBody, PageBody, PullRequestBody } from '../support/client.ts';
 import { closing, type Service, startReplica, startService } from '../support/service.ts';
-import { createTenant, createToken, insertPullRequests } from '../support/tenants.ts';
+import { createTenant, createToken, insertMembers, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -94,6 +94,24 @@ describe('paths and methods', () => {
     const unchanged = await service.app.inject({ method: 'HEAD', url: '/2026-12/users', headers });
     expect([unchanged.statusCode, unchanged.headers['content-length']]).toEqual([304, undefined]);
     expect((await service.app.inject({ method: 'HEAD', url: '/2025-04/users' })).statusCode).toBe(401);
+  });
+
+  test('HEAD of a list that is sent piece by piece reads no more than its beginning', async () => {
+    const other = await world.newTenant();
+    await insertMembers(service, other, 1_000);
+    const replica = closing(await startReplica(service.database.url));
+    const read = vi.spyOn(replica.database, 'readStep');
+    const steps = async (method: 'GET' | 'HEAD') => {
+      read.mockClear();
+      const headers = { authorization: `Bearer ${other.token}` };
+      expect((await replica.app.inject({ method, url: '/2025-04/members', headers })).statusCode).toBe(200);
+      // Whatever was begun for it ends first.
+      await replica.client.get('/2025-04/members', other.token);
+      return read.mock.calls.length;
+    };
+    const whole = (await steps('GET')) / 2;
+    expect(whole).toBeGreaterThan(5);
+    expect(await steps('HEAD')).toBe(whole + 1);
   });
 });
 

@@ -1,4 +1,5 @@
 import dns from 'node:dns/promises';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
@@ -8,6 +9,7 @@ import { query } from '../support/database-server.ts';
 import { startProxy } from '../support/proxy.ts';
 import { freePort, listenOn } from '../support/raw-http.ts';
 import { closing, createDatabase, openClient, webhookSecret } from '../support/service.ts';
+import { insertMembers } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 import {
   commandsWith,
@@ -114,6 +116,27 @@ describe('serve', () => {
     expect(waiting).toBe(1);
     expect(deliveries).toContainEqual(expect.objectContaining({ guid, state: 'applied' }));
     expect(deliveries).toContainEqual(expect.objectContaining({ guid: next.guid, state: 'pending' }));
+  });
+
+  test('ends in order on SIGTERM, although clients neither send their bodies nor read their replies', async () => {
+    await insertMembers(world.service, world, 6_000, 'm'.repeat(2_000));
+    const { child, shows, ended } = startForTest(environment, 'serve');
+    const [, port] = await shows(/ready at http:\S+:(\d+)/);
+    const head = `HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${world.token}\r\n`;
+    for (const request of [
+      `GET /2025-04/members ${head}\r\n`,
+      `POST /nothing ${head}Content-Type: a/b\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n`,
+    ]) {
+      const socket = connect(Number(port), '127.0.0.1', () => socket.write(request));
+      onTestFinished(() => void socket.destroy());
+      socket.on('error', () => undefined);
+      await once(socket, 'readable');
+    }
+    const reports = () => query(databaseUrl, 'select from service_reports');
+    expect(await reports()).toHaveLength(1);
+    child.kill('SIGTERM');
+    expect((await ended).code).toBe(0);
+    expect(await reports()).toEqual([]);
   });
 
   test('ends on SIGTERM during start-up', async () => {
