@@ -89,7 +89,8 @@ export function sendList(
       .map(([name, value]) => `,"${name}":${JSON.stringify(value)}`)
       .join('')}}`;
   };
-  return Readable.from(text(), { objectMode: false });
+  // For HEAD, Fastify would read all of it and send none: with no reader to wait for, nothing would bound that.
+  return Readable.from(reply.request.method === 'HEAD' ? [] : text(), { objectMode: false });
 }
 
 /** @param item the name of the schema of its items */
