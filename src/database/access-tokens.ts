@@ -1,4 +1,4 @@
-import { and, eq, gt, isNull, or, sql } from 'drizzle-orm';
+import { and, eq, gt, inArray, isNull, or, sql } from 'drizzle-orm';
 import { newId } from '../ids.ts';
 import { maxUnixSeconds } from '../text/times.ts';
 import type { Database, Executor } from './client.ts';
@@ -156,14 +156,21 @@ export async function findCallers(
   );
 }
 
+/** Unless another request is writing it, or an operator the row: it waits for nothing. */
 export async function writeTokenUse(
   executor: Executor,
   { organisationId, tokenId: id }: Caller,
   accuracySeconds: number,
 ): Promise<void> {
+  const token = isToken({ organisationId, id });
+  const free = executor
+    .select({ id: accessTokens.id })
+    .from(accessTokens)
+    // Of many requests that saw the old time, only the first one writes.
+    .where(and(token, isNotRevoked, isLastUseStale(accuracySeconds)))
+    .for('no key update', { skipLocked: true });
   await executor
     .update(accessTokens)
     .set({ lastUsedAt: sql`now()` })
-    // Of many requests that saw the old time, only the first one writes.
-    .where(and(isToken({ organisationId, id }), isNotRevoked, isLastUseStale(accuracySeconds)));
+    .where(and(token, inArray(accessTokens.id, free)));
 }

@@ -155,6 +155,16 @@ describe('requests with a valid token', () => {
     expect(await lastUse()).toBeGreaterThan(500);
   });
 
+  test('the last use of a token waits for no lock, and so takes no connections from others', async () => {
+    const [locked, other] = [await world.newTenant(), await world.newTenant()];
+    await service.database.transaction(async holder => {
+      await holder.execute(sql`select from access_tokens where organisation_id = ${locked.organisation.id} for update`);
+      const replies = await Promise.all(Array.from({ length: 20 }, () => client.get('/2025-04/account', locked.token)));
+      expect(replies.every(({ status }) => status === 200)).toBe(true);
+      expect((await client.get('/2026-12/account', other.token)).status).toBe(200);
+    });
+  });
+
   test('if the last use of a token cannot be written, that is logged and the request is answered', async () => {
     await addTrigger(executor, 'before update on access_tokens', "raise 'full'");
     const token = await createToken(service, world.user);
