@@ -102,8 +102,8 @@ export async function readSnapshot<Result>(
     throw error;
   } finally {
     signal?.removeEventListener('abort', stop);
-    // There is nothing to commit: the transaction ends with the connection.
-    await client.end().catch(() => undefined);
+    // There is nothing to commit: the transaction ends with the connection. If that has gone silent, its end takes minutes.
+    client.end().catch(() => undefined);
   }
 }
 

@@ -1,9 +1,10 @@
 import { and, eq, sql } from 'drizzle-orm';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createFactsReader, recordOf } from '../../src/database/facts.ts';
 import { pullRequests, repositories } from '../../src/database/schema.ts';
 import { readFacts, readSnapshot } from '../../src/database/snapshot.ts';
 import { type Facts, factNames, factsOf, type SourceName } from '../../src/scoring/facts.ts';
+import { startProxy } from '../support/proxy.ts';
 import { insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -143,6 +144,18 @@ describe('a snapshot', () => {
     const limits = sql`select current_setting('statement_timeout') || ' ' || current_setting('idle_in_transaction_session_timeout') as value`;
     const { rows } = await readSnapshot(service.database, executor => executor.execute(limits));
     expect(rows).toEqual([{ value: '30s 1min' }]);
+  });
+
+  test('ends although its connection has gone silent', async () => {
+    const proxy = await startProxy(service.database.url);
+    onTestFinished(() => proxy.close());
+    const snapshot = { url: proxy.through(service.database.url) };
+    const { rows } = await readSnapshot(snapshot, async executor => {
+      const read = await executor.execute(sql`select 1 as value`);
+      proxy.stall();
+      return read;
+    });
+    expect(rows).toEqual([{ value: 1 }]);
   });
 
   test('fails with the next statement if its connection is lost between two', async () => {

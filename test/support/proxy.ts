@@ -24,7 +24,8 @@ export async function startProxy(targetUrl: string) {
     pair.server.destroy();
     pairs.delete(pair);
   };
-  const proxy = createServer(client => {
+  // An end is passed on, unless the connection is silent.
+  const proxy = createServer({ allowHalfOpen: true }, client => {
     if (opening === 'refused') {
       client.resetAndDestroy();
       return;
@@ -46,6 +47,7 @@ export async function startProxy(targetUrl: string) {
       if (loses) destroy(pair);
       else if (!pair.stalled) client.write(data);
     });
+    client.on('end', () => pair.stalled || destroy(pair));
     for (const end of [client, pair.server]) {
       end.setNoDelay(true);
       end.on('error', () => destroy(pair));
