@@ -197,8 +197,15 @@ const parserErrors: Record<string, { status: number; message: string }> = {
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'The request took too long to arrive.' },
 };
 
-/** Handles what Node would answer without a body, or not at all. */
-export function handleConnections({ server }: FastifyInstance): void {
+/** Handles what Node would answer without a body, or not at all. Call it before adding hooks. */
+export function handleConnections(app: FastifyInstance): void {
+  const { server } = app;
+  // Node hands over all requests that a client sends without waiting, and does not tell those behind another one that the
+  // client has left. So a request begins after the reply before it: a connection has the work and the files of one.
+  app.addHook('onRequest', (_request, { raw }, done) => {
+    if (raw.socket === null) raw.once('socket', () => done());
+    else done();
+  });
   // Node removes its own listener from a socket that it hands over. Without another, a reset would end the process.
   server.on('connection', (socket: Socket) => socket.on('error', () => undefined));
   // A server may ignore an expectation that it does not know (RFC 9110, 10.1.1).

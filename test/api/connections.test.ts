@@ -1,9 +1,14 @@
+import { once } from 'node:events';
 import { STATUS_CODES } from 'node:http';
 import { connect } from 'node:net';
 import { promisify } from 'node:util';
+import Fastify from 'fastify';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { handleConnections } from '../../src/api/error-handlers.ts';
+import type { App } from '../../src/app.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { createReplyCheck } from '../support/openapi.ts';
-import { exchange, listen, type RawReply } from '../support/raw-http.ts';
+import { exchange, listen, type RawReply, stall } from '../support/raw-http.ts';
 import { startWorld } from '../support/world.ts';
 
 const world = await startWorld();
@@ -108,6 +113,32 @@ describe('odd but valid HTTP', () => {
     expect(text.match(/HTTP\/1\.1 200/g)).toHaveLength(2);
     expect(text.indexOf('Ada Lovelace')).toBeLessThan(text.indexOf('{"status":"ok"}'));
   });
+});
+
+test('a request behind another one begins after its reply, and not at all if the client leaves', async () => {
+  const app = Fastify();
+  onTestFinished(() => app.close());
+  handleConnections(app);
+  let begun = 0;
+  const latches = [createLatch(), createLatch()];
+  app.get('/', async () => {
+    await latches[begun++]?.released;
+    return 'x';
+  });
+  const own = await listen(app as unknown as App);
+  const request = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n';
+  const { socket } = await stall(app as unknown as App, own, request);
+  const second = once(app.server, 'request');
+  socket.write(request.repeat(2));
+  await second;
+  expect(begun).toBe(1);
+  latches[0]?.release();
+  await expect.poll(() => begun).toBe(2);
+  socket.destroy();
+  await expect.poll(promisify(app.server.getConnections.bind(app.server))).toBe(0);
+  latches[1]?.release();
+  expect((await fetch(`http://127.0.0.1:${own}/`)).status).toBe(200);
+  expect(begun).toBe(3);
 });
 
 describe('a Host', () => {
