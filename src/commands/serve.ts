@@ -21,6 +21,9 @@ const graceMs = 10_000;
 /** Clients that have not sent or read all by then are cut off, so that the rest is closed in order. */
 const maxAnsweringMs = 9_000;
 
+/** Of a crash. With a listener, the machine instruction that failed would run again, for ever. */
+const crashSignals: closeWithGrace.Signals[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'];
+
 export function serveCommands(program: PullscoreCommand, context: Context): void {
   program
     .command('serve')
@@ -98,11 +101,14 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {
-  const closing = closeWithGrace({ delay: graceMs, logger: context.log }, async ({ err, signal }) => {
-    if (err) context.log.fatal({ err }, 'stopping after an unexpected error');
-    else context.log.info({ signal }, 'stopping');
-    await close(signal);
-  });
+  const closing = closeWithGrace(
+    { delay: graceMs, logger: context.log, skip: crashSignals },
+    async ({ err, signal }) => {
+      if (err) context.log.fatal({ err }, 'stopping after an unexpected error');
+      else context.log.info({ signal }, 'stopping');
+      await close(signal);
+    },
+  );
   // The signal came during start-up.
   if (context.interrupted.aborted) void closing.close();
 }

@@ -150,6 +150,14 @@ describe('serve', () => {
     expect(await ended).toMatchObject({ code: 0, stdout: '' });
   });
 
+  test.each(['SIGSEGV', 'SIGBUS', 'SIGABRT'] as const)('ends at once after a crash with %s', async signal => {
+    const { child, shows, ended } = startForTest({ ...environment, WORKER: 'false' }, 'serve');
+    await shows(/ready at/);
+    child.kill(signal);
+    await ended;
+    expect(child.signalCode).toBe(signal);
+  });
+
   test('survives the reset of an upgrade request on each address of localhost', async () => {
     // This machine may have only one address for localhost.
     const twoAddresses = `import dns from 'node:dns';
