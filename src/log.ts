@@ -3,10 +3,16 @@ import type { DatabaseError } from 'pg';
 import pino, { type DestinationStream, type Logger } from 'pino';
 import { driverError, isConnectionFailure } from './database/driver-errors.ts';
 
+/** What can't be written is kept, up to this, until it can be: the disk of a log may be full for hours. */
+const maxKeptBytes = 1_000_000;
+
 /** Logs go to stderr: stdout is for a command's answer. */
 export function createLog(
   { logLevel }: { logLevel: string },
-  destination: DestinationStream = pino.destination({ dest: 2, sync: true }),
+  // A listener, because a log that can't be written must not end the process.
+  destination: DestinationStream = pino
+    .destination({ dest: 2, sync: true, maxLength: maxKeptBytes })
+    .on('error', () => undefined),
 ): Logger {
   return pino(
     {

@@ -1,9 +1,10 @@
 import dns from 'node:dns/promises';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { connect, createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { query } from '../support/database-server.ts';
 import { startProxy } from '../support/proxy.ts';
@@ -19,9 +20,11 @@ import {
   start,
   startForTest,
   startHere,
+  startProcess,
   typeForTest,
 } from './support.ts';
 
+const root = fileURLToPath(new URL('../..', import.meta.url));
 const world = await startWorld();
 const { github, acme, web } = world;
 const { url: databaseUrl } = world.service.database;
@@ -156,6 +159,17 @@ describe('serve', () => {
     child.kill(signal);
     await ended;
     expect(child.signalCode).toBe(signal);
+  });
+
+  test.runIf(existsSync('/dev/full'))('goes on without a log if the disk of the log is full', async () => {
+    const withoutLog = `exec ${process.execPath} dist/main.js serve 2>/dev/full`;
+    const settings = { ...environment, LOG_LEVEL: 'trace' };
+    const { child, shows, ended } = startProcess(settings, ['sh', '-c', withoutLog], { cwd: root });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    const [, url = ''] = await shows(/ready at (http:\S+)/);
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(0);
   });
 
   test('survives the reset of an upgrade request on each address of localhost', async () => {
