@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { basename, relative } from 'node:path';
 import { parseEnv } from 'node:util';
-import type { Context } from './commands/context.ts';
+import { type Context, endingSignals } from './commands/context.ts';
 import { readEnvText } from './commands/env-file.ts';
 import { failure, runProgram } from './commands/program.ts';
 import { ConfigError, loadConfig } from './config.ts';
@@ -52,7 +52,7 @@ const context: Context = {
     if (interruption === undefined) {
       interruption = new AbortController();
       const interrupt = () => interruption?.abort();
-      process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+      for (const name of endingSignals) process.once(name, interrupt);
     }
     return interruption.signal;
   },

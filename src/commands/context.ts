@@ -8,13 +8,16 @@ import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { plain } from '../text/terminal.ts';
 
+/** Of Ctrl-C, of a supervisor, and of a terminal that is closed. */
+export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /** What commands need of their process. Only `main` makes one. */
 export interface Context {
   readonly config: Config;
   readonly log: Logger;
   /** How the operator calls this program, such as `node dist/main.js`: for commands that messages suggest. */
   readonly program: string;
-  /** Aborted by Ctrl-C and SIGTERM. Once a command has read it, these signals no longer end the process. */
+  /** Aborted by {@link endingSignals}. Once a command has read it, the first of each no longer ends the process. */
   readonly interrupted: AbortSignal;
   readonly stdout: NodeJS.WritableStream;
   /** Columns of what is printed. */
@@ -87,18 +90,24 @@ export async function whileOpen<Opened, Result>(
     return closing;
   };
   const end = (signal: NodeJS.Signals) => {
-    const isHandled = process.listenerCount(signal) > 0;
+    const isHandled = process.listenerCount(signal) > 1;
     if (isHandled) return;
     interruption.abort();
-    const kill = () => process.kill(process.pid, signal);
+    const kill = () => {
+      stopListening();
+      process.kill(process.pid, signal);
+    };
     closeOnce().then(kill, kill);
   };
-  if (usesEmbedded) process.once('SIGINT', end).once('SIGTERM', end);
+  const stopListening = () => {
+    for (const name of endingSignals) process.off(name, end);
+  };
+  if (usesEmbedded) for (const name of endingSignals) process.on(name, end);
   try {
     return await work(await opening);
   } finally {
-    process.off('SIGINT', end).off('SIGTERM', end);
-    await closeOnce();
+    // Further signals find it closing.
+    await closeOnce().finally(stopListening);
   }
 }
 

@@ -8,7 +8,7 @@ import type { ServiceProcess } from '../database/service-reports.ts';
 import { createDeps } from '../deps.ts';
 import { startLoops } from '../sync/start-loops.ts';
 import type { PullscoreCommand } from './command.ts';
-import { CommandError, type Context } from './context.ts';
+import { CommandError, type Context, endingSignals } from './context.ts';
 import { describeSteps, type NextStep, nextSteps } from './next-steps.ts';
 import { startReporting } from './report-process.ts';
 
@@ -40,7 +40,10 @@ export function serveCommands(program: PullscoreCommand, context: Context): void
 }
 
 async function run(context: Context, command: ServiceProcess['command'], { json }: { json?: boolean }): Promise<void> {
-  const { config, interrupted } = context;
+  const { config } = context;
+  const isEmbedded = config.databaseUrl === undefined;
+  if (isEmbedded) ignoreSignals();
+  const { interrupted } = context;
   const isService = command === 'serve';
   for (const [name, meant] of config.misspeltVariables) context.log.warn(`${name} is not read; ${meant} is`);
   // By default, V8 collects the whole heap three times a second while large bodies come and go, and each time holds up all
@@ -76,6 +79,7 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
   }
   const loops = config.worker || !isService ? startLoops(deps) : undefined;
   closeOnSignal(context, async signal => {
+    if (isEmbedded) ignoreSignals();
     app?.drain();
     setTimeout(() => app?.server.closeAllConnections(), maxAnsweringMs);
     const stopAnswering = async () => {
@@ -98,6 +102,11 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
       }
     : { json: { ready: true }, text: 'The pullscore worker is ready.\n' };
   context.stdout.write(json ? `${JSON.stringify(ready.json)}\n` : ready.text);
+}
+
+/** A signal that ended the process would leave the embedded server running. Closing takes ten seconds at most. */
+function ignoreSignals(): void {
+  for (const name of endingSignals) process.removeAllListeners(name).on(name, () => undefined);
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { startGithub } from '../support/github/server.ts';
 import { closing } from '../support/service.ts';
@@ -64,6 +65,27 @@ test.each([
   const { code, stdout, stderr } = await ended;
   expect([code, child.signalCode, stdout]).toEqual([null, signal, '']);
   expect(stderr).not.toContain('pullscore: ');
+  expect(existsSync(pidFile)).toBe(false);
+});
+
+test.each([
+  ['serve', 'is ready'],
+  ['worker', 'is ready'],
+  ['serve', 'starts its database'],
+  ['migrate', 'starts its database'],
+])('further signals to %s once it %s leave no server behind', async (line, moment) => {
+  const home = newHome('none');
+  await runJson({ PULLSCORE_HOME: home }, 'organisation add acme');
+  const { child, ended, shows } = startForTest({ PULLSCORE_HOME: home, PORT: '0' }, line);
+  const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
+  if (moment === 'is ready') await shows(/ready/);
+  else await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 20_000, interval: 5 });
+  // As somebody in a hurry types, who then closes the terminal.
+  for (const signal of ['SIGINT', 'SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    child.kill(signal);
+    await delay(10);
+  }
+  await ended;
   expect(existsSync(pidFile)).toBe(false);
 });
 
