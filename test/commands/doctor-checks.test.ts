@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { comparison } from '../../src/commands/doctor/background-checks.ts';
 import * as configuration from '../../src/commands/doctor/configuration-checks.ts';
 import * as database from '../../src/commands/doctor/database-checks.ts';
-import { createReport, type Verdicts } from '../../src/commands/doctor/findings.ts';
+import { createReport, showFindings, type Verdicts } from '../../src/commands/doctor/findings.ts';
 import * as remote from '../../src/commands/doctor/github-checks.ts';
 import * as organisation from '../../src/commands/doctor/organisation-checks.ts';
 import * as webhook from '../../src/commands/doctor/webhook-checks.ts';
@@ -389,4 +389,12 @@ describe('the webhook', () => {
     expect(answer).toMatch(/^problem: GitHub's latest delivery failed \(ping, 1 s ago: /);
     expect(answer).toMatch(action);
   });
+});
+
+test('a wide terminal is not filled: long lines are hard to read', () => {
+  const report = createReport();
+  report.skip('github', 'rights', 'word '.repeat(60));
+  const lines = showFindings(report.findings, 300).split('\n');
+  expect(Math.max(...lines.map(line => line.length))).toBeLessThanOrEqual(120);
+  expect(lines.filter(line => line.includes('word'))).toHaveLength(3);
 });

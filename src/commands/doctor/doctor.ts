@@ -8,7 +8,6 @@ import { createGithub } from '../../github/github.ts';
 import { mayWriteChecks, readPermissions } from '../../github/permissions.ts';
 import { createInspection } from '../../github/rest.ts';
 import { keepToLimits } from '../../sync/share-github-points.ts';
-import { maxProseWidth } from '../../text/terminal.ts';
 import type { PullscoreCommand } from '../command.ts';
 import { type Context, whileOpen } from '../context.ts';
 import * as background from './background-checks.ts';
@@ -37,7 +36,7 @@ the service from working, and with 0 if there are only warnings.`,
       const findings = await examine(context, organisation);
       return {
         json: { ok: !hasProblem(findings), checks: findings },
-        text: showFindings(findings, Math.min(context.columns, maxProseWidth)),
+        text: showFindings(findings, context.columns),
         failure: hasProblem(findings) ? 'Problems found; see above for fixes.' : undefined,
       };
     });

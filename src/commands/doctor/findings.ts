@@ -4,7 +4,7 @@ import { ConfigError } from '../../config.ts';
 import { driverError, isDatabaseUnavailable } from '../../database/driver-errors.ts';
 import { ServiceError } from '../../errors.ts';
 import { counted } from '../../text/number-formats.ts';
-import { brief, labelled } from '../../text/terminal.ts';
+import { brief, labelled, maxProseWidth } from '../../text/terminal.ts';
 
 export const areas = {
   configuration: 'Configuration',
@@ -136,8 +136,9 @@ export const list = (words: readonly string[]): string => listFormat.format(word
 
 const marks = { ok: '✓', warning: '!', problem: '✗', skipped: '·' } as const;
 
-/** @param width columns to fill */
-export function showFindings(findings: readonly Finding[], width: number): string {
+/** @param columns of the terminal; wider ones are not filled */
+export function showFindings(findings: readonly Finding[], columns: number): string {
+  const width = Math.min(columns, maxProseWidth);
   const lines: string[] = [];
   for (const [area, title] of Object.entries(areas)) {
     const own = findings.filter(each => each.area === area);
