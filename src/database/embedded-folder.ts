@@ -12,6 +12,7 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
   readFileSync,
   realpathSync,
   renameSync,
@@ -86,6 +87,7 @@ export async function openCluster({ home, create, log }: ClusterOptions): Promis
   mkdirSync(path, { recursive: true, mode: 0o700 });
   if (isRoot && mkdirSync(store, { recursive: true }) !== undefined) chmodSync(store, 0o755);
 
+  removeUnfinished(store);
   const binaries = await findBinaries(store);
   if (isNew) {
     const made = isRoot ? join(rootStore, randomBytes(6).toString('hex')) : link;
@@ -272,11 +274,26 @@ function linkLibraries(folder: string): void {
   }
 }
 
+/** No name of somebody else's: the home may be any folder. */
+const unfinishedName = '.pullscore-unfinished-';
+
+/** Filling one takes seconds. */
+const maxFillMs = 3_600_000;
+
+/** Removes what starts that were killed have left in `folder`. */
+function removeUnfinished(folder: string): void {
+  for (const name of readdirSync(folder).filter(each => each.startsWith(unfinishedName))) {
+    const path = join(folder, name);
+    const changedAt = lstatSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Date.now();
+    if (Date.now() - changedAt > maxFillMs) rmSync(path, { recursive: true, force: true });
+  }
+}
+
 /**
  * Makes the folder `path`: others see it whole or not at all. Of two processes that make it at once, the first wins.
  */
 async function makeFolder(path: string, fill: (unfinished: string) => Promise<void>): Promise<void> {
-  const unfinished = mkdtempSync(join(dirname(path), 'unfinished-'));
+  const unfinished = mkdtempSync(join(dirname(path), unfinishedName));
   try {
     await fill(unfinished);
     renameSync(unfinished, path);

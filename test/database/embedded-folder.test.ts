@@ -12,6 +12,7 @@ import {
   statSync,
   symlinkSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -132,6 +133,18 @@ describe.runIf(ordinary !== undefined)('an ordinary user', () => {
     expect(host).toMatch(/^\/tmp\/pullscore-\d+-\w{12}$/);
     expect(await query(database.url, 'SELECT 1')).toBe(1);
     await leaveInChild(database);
+  });
+
+  it('what a start that was killed has left is removed once nobody can be working on it', async () => {
+    const home = copyTo('killed');
+    const [old, fresh] = ['.pullscore-unfinished-killed', '.pullscore-unfinished-begun'].map(name =>
+      join(home, name),
+    ) as [string, string];
+    mkdirSync(old);
+    mkdirSync(fresh);
+    utimesSync(old, 0, Date.now() / 1000 - 7_200);
+    await leaveInChild(await joinInChild(home, ordinary));
+    expect([existsSync(old), existsSync(fresh)]).toEqual([false, true]);
   });
 
   it.runIf(isRoot)("root refuses an ordinary user's database", async () => {

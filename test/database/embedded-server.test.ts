@@ -209,7 +209,7 @@ describe('recovery', () => {
     const maker = startChild(home);
     const find = () => {
       const listed = execFileSync('ps', ['-axww', '-o', 'ppid=,command='], { encoding: 'utf8' });
-      return new RegExp(`^ *${maker.pid} .*initdb -D (.*/unfinished-\\w+)/data`, 'm').exec(listed)?.[1];
+      return new RegExp(`^ *${maker.pid} .*initdb -D (.*/\\.pullscore-unfinished-\\w+)/data`, 'm').exec(listed)?.[1];
     };
     const unfinished = await vi.waitFor(() => find() ?? expect.fail(), { timeout: 20_000, interval: 5 });
     onTestFinished(() => rmSync(unfinished, { recursive: true, force: true }));
