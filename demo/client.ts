@@ -15,12 +15,15 @@ type Query = NonNullable<operations['v202612.pull-requests.index']['parameters']
 export const connect = (baseUrl: string, token: string, options: ClientOptions = {}): Api =>
   createClient<paths>({ baseUrl, headers: { authorization: `Bearer ${token}` }, ...options });
 
+/** What the API answers if it refuses a request. */
+export class Refusal extends Error {}
+
 /** All pull requests that the filter lets through, latest first, read a page at a time. */
 export async function* list({ GET }: Api, filter: Omit<Query, 'cursor'> = {}): AsyncGenerator<PullRequest> {
   for (let cursor: string | null = ''; cursor !== null; ) {
     const query: Query = { per_page: 100, ...filter, ...(cursor && { cursor }) };
     const { data, error } = await GET('/2026-12/pull-requests', { params: { query } });
-    if (data === undefined) throw new Error(error?.message, { cause: error });
+    if (data === undefined) throw new Refusal(error?.message, { cause: error });
     yield* data.data;
     cursor = data.meta.next_cursor;
   }
@@ -50,7 +53,7 @@ export async function follow(client: Api, mirror: Mirror, perPage = 100): Promis
     mirror.doubtful = new Set(mirror.pullRequests.keys());
     return follow(client, mirror, perPage);
   }
-  if (data === undefined) throw new Error(error?.message, { cause: error });
+  if (data === undefined) throw new Refusal(error?.message, { cause: error });
   for (const change of data.data) {
     const id = change.type === 'deletion' ? change.id : change.pull_request.id;
     mirror.doubtful.delete(id);

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs, styleText } from 'node:util';
 import { startGithub } from '../test/support/github/server.ts';
 import { createHome, removeHome } from '../test/support/home.ts';
-import { connect, list, type PullRequest } from './client.ts';
+import { connect, list, type PullRequest, Refusal } from './client.ts';
 import { createLiveEvents, printEvent } from './live.ts';
 import {
   choosePort,
@@ -164,6 +164,12 @@ function printCurlLines(base: string, token: string, pullRequests: readonly Pull
   curl('another one deleted', `pull-requests/${oldest}`, 'DELETE');
 }
 
+function describe(error: unknown): string {
+  if (error instanceof Refusal) return `the API refused a request: ${error.message}`;
+  if (error instanceof DemoError) return error.message;
+  return (error instanceof Error && error.stack) || String(error);
+}
+
 async function end(): Promise<void> {
   for (const cleanUp of cleanups.reverse()) {
     try {
@@ -186,8 +192,7 @@ try {
   await runDemo(options);
 } catch (error) {
   if (!signal.aborted) {
-    const message = error instanceof DemoError ? error.message : error instanceof Error ? error.stack : String(error);
-    process.stderr.write(`\ndemo: ${message}\n`);
+    process.stderr.write(`\ndemo: ${describe(error)}\n`);
     process.exitCode = error instanceof WrongUsage ? 2 : 1;
   }
 }

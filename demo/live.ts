@@ -3,7 +3,7 @@ import { styleText } from 'node:util';
 import { formatInteger, signed } from '../src/text/number-formats.ts';
 import type { PullRequest as GithubPullRequest } from '../test/support/github/pull-request.ts';
 import type { Account } from '../test/support/github/world.ts';
-import type { Api, PullRequest } from './client.ts';
+import { type Api, type PullRequest, Refusal } from './client.ts';
 import { describeChange, explanation, reviewBy, type SampleData } from './sample-data.ts';
 import { cell, freeColumns, print } from './screen.ts';
 import { liveTitles } from './titles.ts';
@@ -96,7 +96,7 @@ export function createLiveEvents({ organisation, members, random }: SampleData, 
 async function find({ GET }: Api, { repository, number }: GithubPullRequest) {
   const query = { repository: repository.fullName, number };
   const { data, error, response } = await GET('/2026-12/pull-requests', { params: { query } });
-  if (data === undefined) throw new Error(error?.message, { cause: error });
+  if (data === undefined) throw new Refusal(error?.message, { cause: error });
   const [found] = data.data;
   return found && { ...found, tag: response.headers.get('etag') };
 }

@@ -8,7 +8,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createEnvironment, exportLine, startService } from '../demo/pullscore.ts';
-import { type Running, startProcess } from './commands/support.ts';
+import { type Running, runJson, startProcess } from './commands/support.ts';
 import { createHome, removeHome } from './support/home.ts';
 import { freePort } from './support/raw-http.ts';
 
@@ -168,6 +168,17 @@ describe.concurrent('the demo', { timeout: timeoutMs }, () => {
     expect(demo.output.stdout).not.toContain('Token');
     await expectNothingRunning(traces);
     expect(isRemoved(traces)).toBe(true);
+  });
+
+  it('says so if the API refuses its token', async () => {
+    const demo = startDemo();
+    await demo.shows(/^ +opened +acme\/[\w-]+#\d+ .*$/m);
+    const { folder } = tracesOf(demo);
+    const shell = { PULLSCORE_HOME: folder, PATH: process.env.PATH ?? '' };
+    const [{ id = '' } = {}] = await runJson<{ id: string }[]>(shell, 'token list');
+    await runJson(shell, 'token revoke', id);
+    const { code, stderr } = await demo.ended;
+    expect([code, stderr]).toEqual([1, /^\ndemo: the API refused a request: Unauthenticated\. .*\n$/]);
   });
 
   it('says why the service does not start', async ({ onTestFinished }) => {
