@@ -88,7 +88,7 @@ async function send(context: Context, server: string, request: ServiceRequest) {
 
 /** @throws UsageError if it is not the address of a service */
 export function requireAddress(server: string): void {
-  if (!/^https?:\/\/[^/?#\s@]+[^?#\s]*$/.test(server) || !URL.canParse(server)) {
+  if (!/^https?:\/\/[^/?#\s@]+(\/[^?#\s]*)?$/.test(server) || !URL.canParse(server)) {
     throw new UsageError(
       `"${server}" is not a valid address of a service.`,
       'Give one such as https://scores.example.',

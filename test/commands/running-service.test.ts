@@ -135,6 +135,7 @@ describe('--server', () => {
       [ask('scores', 'rules export').ended, 2, invalid],
       [ask('ftp://scores.example', 'rules export').ended, 2, invalid],
       [ask('https://', 'rules export').ended, 2, invalid],
+      [ask('https://user:password@scores.example', 'rules export').ended, 2, invalid],
       [ask('http://127.0.0.1:2', 'rules export').ended, 1, /can't be asked \(ECONNREFUSED\)/],
       [ask(`${address}/docs`, 'rules export').ended, 1, wrongPath],
       [ask(`${address}/2026-12`, 'rules export').ended, 1, wrongPath],
