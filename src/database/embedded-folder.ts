@@ -68,7 +68,7 @@ const maxSocketPath = 103;
 const { PATH, LD_LIBRARY_PATH } = process.env;
 export const environment = { PATH, LD_LIBRARY_PATH, LC_ALL: 'C', TZ: 'UTC' };
 
-export const run = promisify(execFile);
+const run = promisify(execFile);
 
 /** The cluster of a home, made first if there is none. */
 export async function openCluster({ home, create, log }: ClusterOptions): Promise<Cluster> {

@@ -1,11 +1,12 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, fstatSync, ftruncateSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { databaseUnavailable, ServiceError } from '../errors.ts';
 import { type AdvisoryLock, type LockWait, takeAdvisoryLock } from './advisory-lock.ts';
-import { type Cluster, type ClusterOptions, environment, openCluster, run } from './embedded-folder.ts';
+import { type Cluster, type ClusterOptions, environment, openCluster } from './embedded-folder.ts';
 
 export interface EmbeddedDatabase {
   /** `postgres://…`, for a superuser of a database named `pullscore`. It stays the same over restarts. */
@@ -181,8 +182,10 @@ function startServer({ data, log, socketFolder, binaries, user }: Cluster): Prom
 
 /** Ends all sessions, and brings everything to disk. Resolves when the server is down, or after ten seconds. */
 async function stopServer({ data, binaries, user }: Cluster, id: string): Promise<void> {
-  // As its own user, which can end no other processes.
-  await run(join(binaries, 'pg_ctl'), ['kill', 'INT', id], { ...user, cwd: '/', env: environment });
+  // As its own user, which can end no other processes; in a session of its own, where Ctrl-C does not end it first.
+  const options = { ...user, cwd: '/', env: environment, detached: true, stdio: 'ignore' } as const;
+  const [code] = await once(spawn(join(binaries, 'pg_ctl'), ['kill', 'INT', id], options), 'exit');
+  if (code !== 0) throw new Error(`pg_ctl ended with ${code}`);
   for (const begin = Date.now(); readPidFile(data).id === id; await delay(5)) {
     if (Date.now() - begin > stopTimeoutMs) return;
   }
