@@ -149,6 +149,10 @@ export const changes: readonly Change[] = [
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
     ['${secondsFromNow(seconds)}, ${earliest}', '${earliest}'],
     ['nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))', '${comparisonAgainAt}'],
+    [', gt(comparisonLeasedUntil, neverLeased)', ''],
+    ['comparisonDueAt: secondsFromNow(maxComparisonSeconds),', 'comparisonDueAt: secondsFromNow(leaseSeconds),'],
+    ['greatest(now(), ${comparisonNotBefore}, ', 'greatest(now(), '],
+    ['greatest(${notBefore}, least(${comparisonDueAt}, ${again}))', 'least(${comparisonDueAt}, ${again})'],
   ]),
 
   ...of('Scores', 'database/rescore-ranges.ts', sync('rescore', 'races', 'expensive-rules'), [
@@ -176,8 +180,8 @@ export const changes: readonly Change[] = [
 
   ...of('Points', 'database/github-rate-limits.ts', sync('share-github-points'), [
     ['and(eq(id, organisationId), isOfThisHour)', 'eq(id, organisationId)'],
-    ['then ${pointsUsed} else 0 end', 'then ${pointsUsed} else ${pointsUsed} end'],
-    ['${resetAt - toleranceSeconds}', '${resetAt}'],
+    ['${pointsUsed} * ((${isOfHour(end)}) is true)::int', '${pointsUsed}'],
+    ['${end} - make_interval(secs => ${toleranceSeconds})', '${end}'],
   ]),
 
   ...of('Leases', 'database/sync-requests.ts', sync('request-worker', 'races'), [
