@@ -10,7 +10,7 @@ import { secondsFromNow } from './statement.ts';
 /** Longer than a comparison takes. */
 const maxComparisonSeconds = 86_400;
 
-const neverLeased = sql`'epoch'::timestamptz`;
+const notLeased = sql`'epoch'::timestamptz`;
 
 /**
  * Leases the organisation that has been due for longest to the caller. A comparison that starts after
@@ -25,12 +25,12 @@ export function claimComparison(
 ): Promise<Lease | undefined> {
   const { webhooksEnabled, comparisonDueAt, comparisonLeasedUntil, comparisonAgainAt, comparisonRequested } =
     organisations;
-  const isDue = or(lte(comparisonDueAt, sql`now()`), gt(comparisonLeasedUntil, neverLeased));
+  const isDue = or(lte(comparisonDueAt, sql`now()`), gt(comparisonLeasedUntil, notLeased));
   return takeLease(executor, 'comparisonLeasedUntil', leaseSeconds, {
     isFree: and(isDue, webhooksEnabled, periodic ? undefined : comparisonRequested),
     order: comparisonDueAt,
     changes: {
-      // So a request that comes meanwhile is seen, which moves it.
+      // A request that comes meanwhile makes it due earlier, so it is not lost.
       comparisonDueAt: secondsFromNow(maxComparisonSeconds),
       // Null once it has come. Citus allows no `case` here.
       comparisonAgainAt: sql`nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))`,
@@ -39,8 +39,8 @@ export function claimComparison(
 }
 
 /**
- * Requests a comparison as soon as the one under way and its pace allow, and another one later: until then GitHub may
- * answer from before the event.
+ * Requests a comparison as soon as the one under way has ended and the pace allows, and another one later: until then
+ * GitHub may answer from before the event.
  *
  * @param seconds until the repetition
  * @param options `members`: the request is about members, so it waits until these may be listed again
@@ -85,7 +85,7 @@ export async function endComparison(
   const { comparisonDueAt, comparisonAgainAt: again } = organisations;
   const notBefore = secondsFromNow(pace);
   await moveLease(executor, comparison, 0, {
-    comparisonLeasedUntil: neverLeased,
+    comparisonLeasedUntil: notLeased,
     comparisonDueAt: sql`least(${secondsFromNow(next)}, greatest(${notBefore}, least(${comparisonDueAt}, ${again})))`,
     comparisonNotBefore: notBefore,
     ...(isFinished && { comparisonRequested: sql`${again} is not null` }),

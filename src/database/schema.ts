@@ -103,7 +103,7 @@ export const organisations = pgTable(
     syncLeasedUntil: now('sync_leased_until'),
     /** When it is next compared with GitHub. While it is compared: far away, unless another comparison is requested. */
     comparisonDueAt: now('comparison_due_at'),
-    /** Until then only one replica compares it. 1970: none does; any other time that has passed: it was killed. */
+    /** Until then only the replica that compares it does. 1970: none does. Another time that has passed: it was killed. */
     comparisonLeasedUntil: moment('comparison_leased_until').notNull().default(sql`'epoch'`),
     /** Until then no webhook starts a comparison: the last one cost many points. */
     comparisonNotBefore: now('comparison_not_before'),
