@@ -358,16 +358,17 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
       await released;
       await route.continue();
     });
+    const from = page.getByLabel('From', { exact: true });
     await goTo(page, `members/${member}?since=2026-11-01`);
-    await page.getByLabel('From').focus();
+    await from.focus();
     // The year comes last.
     await page.keyboard.press('Tab');
     await page.keyboard.press('Tab');
     await page.keyboard.type('20');
-    expect(await page.getByLabel('From').inputValue()).toBe('0020-11-01');
+    expect(await from.inputValue()).toBe('0020-11-01');
     release();
     await page.getByRole('heading', { name: 'Points by week' }).waitFor();
-    expect(await page.getByLabel('From').inputValue()).toBe('0020-11-01');
+    expect(await from.inputValue()).toBe('0020-11-01');
   });
 
   test('go on by themselves when the service is back', async () => {
