@@ -42,7 +42,7 @@ export function createBodyBudget() {
       // Fastify refuses longer ones unread.
       const bytes = encoding === undefined ? Math.min(Number(length ?? 0), maxBodyBytes) : maxBodyBytes;
       if (bytes === 0) return;
-      // Its body and `onRequestAbort` never come: the place would stay taken.
+      // Its client has left: neither its body nor `onRequestAbort` will come, so the place would stay taken.
       if (request.raw.destroyed) throw brokenOff();
       const sender = senderOf?.(request);
       if (sender !== undefined && senders.has(sender)) {

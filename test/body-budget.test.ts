@@ -1,3 +1,4 @@
+import { promisify } from 'node:util';
 import { sql } from 'drizzle-orm';
 import Fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
@@ -89,8 +90,7 @@ test('a rules file whose connection closes while its token is looked up keeps no
     `POST /2026-12/rules/plan HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\nAuthorization: Bearer ${token}\r\n` +
     `Content-Length: 100\r\nConnection: close\r\n\r\n${bytes}`;
   const { server } = world.service.app;
-  const connections = () =>
-    new Promise((resolve, reject) => server.getConnections((error, count) => (error ? reject(error) : resolve(count))));
+  const connections = promisify(server.getConnections.bind(server));
   const next = await world.service.database.transaction(async executor => {
     await executor.execute(sql`lock table access_tokens in access exclusive mode`);
     const { socket } = await stall(world.service.app, port, plan(''));

@@ -19,7 +19,7 @@ export function chosenIn<Value extends string>(name: string, options: Record<Val
 
 export const days = { created: 'by day of creation', merged: 'by day of merge' };
 
-/** For a field that is filled only if the address changes: what one types stays while other parts of the view are loaded. */
+/** Fills a field only if the address changes, so what one types stays while other parts of the view load. */
 export function useFill(value = '') {
   const fill = (field: HTMLInputElement | null) => {
     // Filled with nothing again, a day of which a part is missing would lose the others.

@@ -8,7 +8,7 @@ import { createDeps, type Deps } from '../deps.ts';
 import { ServiceError } from '../errors.ts';
 import { plain } from '../text/terminal.ts';
 
-/** Of Ctrl-C, of a supervisor, and of a terminal that is closed. */
+/** From Ctrl-C, a supervisor, and a terminal that is closed. */
 export const endingSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** What commands need of their process. Only `main` makes one. */
@@ -90,6 +90,7 @@ export async function whileOpen<Opened, Result>(
     return closing;
   };
   const end = (signal: NodeJS.Signals) => {
+    // By a listener beside this one.
     const isHandled = process.listenerCount(signal) > 1;
     if (isHandled) return;
     interruption.abort();
@@ -106,7 +107,7 @@ export async function whileOpen<Opened, Result>(
   try {
     return await work(await opening);
   } finally {
-    // Further signals find it closing.
+    // A signal that comes meanwhile waits until it is closed.
     await closeOnce().finally(stopListening);
   }
 }

@@ -21,7 +21,7 @@ const graceMs = 10_000;
 /** Clients that have not sent or read all by then are cut off, so that the rest is closed in order. */
 const maxAnsweringMs = 9_000;
 
-/** Of a crash. With a listener, the machine instruction that failed would run again, for ever. */
+/** A crash sends them. If close-with-grace listened, the instruction that failed would run again, for ever. */
 const crashSignals: closeWithGrace.Signals[] = ['SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV'];
 
 export function serveCommands(program: PullscoreCommand, context: Context): void {

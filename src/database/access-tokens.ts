@@ -156,7 +156,7 @@ export async function findCallers(
   );
 }
 
-/** Unless another request is writing it, or an operator the row: it waits for nothing. */
+/** Waits for no lock: while something else changes the token, its last use is not written. */
 export async function writeTokenUse(
   executor: Executor,
   { organisationId, tokenId: id }: Caller,

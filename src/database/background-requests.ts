@@ -82,7 +82,7 @@ export async function requestRefetchesWith(
   const found: Row[] = [];
   let rows: Row[];
   let after = -1;
-  // No index finds them: a step looks at the next ones, wanted or not.
+  // No index finds them: a step looks at the next numbers, which GitHub gives once in a repository, wanted or not.
   do {
     ({ rows } = await executor.execute<Row>(sql`
       select github_id::text, node_id, number, (${hasIt}) is true as has_it from pull_requests

@@ -1,4 +1,4 @@
-import { and, eq, gt, isNotNull, lte, or, sql } from 'drizzle-orm';
+import { and, eq, isNotNull, lte, sql } from 'drizzle-orm';
 import { storable } from '../text/storable.ts';
 import type { Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
@@ -25,10 +25,11 @@ export function claimComparison(
 ): Promise<Lease | undefined> {
   const { webhooksEnabled, comparisonDueAt, comparisonLeasedUntil, comparisonAgainAt, comparisonRequested } =
     organisations;
-  const isDue = or(lte(comparisonDueAt, sql`now()`), gt(comparisonLeasedUntil, notLeased));
+  // Also when the lease of a replica that was killed is over.
+  const dueAt = sql`least(${comparisonDueAt}, nullif(${comparisonLeasedUntil}, ${notLeased}))`;
   return takeLease(executor, 'comparisonLeasedUntil', leaseSeconds, {
-    isFree: and(isDue, webhooksEnabled, periodic ? undefined : comparisonRequested),
-    order: comparisonDueAt,
+    isFree: and(lte(dueAt, sql`now()`), webhooksEnabled, periodic ? undefined : comparisonRequested),
+    order: dueAt,
     changes: {
       // A request that comes meanwhile makes it due earlier, so it is not lost.
       comparisonDueAt: secondsFromNow(maxComparisonSeconds),

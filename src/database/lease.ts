@@ -26,7 +26,7 @@ interface Claim {
   /** Only this organisation. */
   organisationId?: string | undefined;
   /** The first by this column is chosen. By default, that is the one whose lease ended first. */
-  order?: PgColumn;
+  order?: PgColumn | SQL;
   /** Saved in the same statement. */
   changes?: PgUpdateSetSource<typeof organisations>;
 }

@@ -82,8 +82,8 @@ export async function compareOrganisation(deps: Deps, signal?: AbortSignal, onFo
       );
     }
   } finally {
-    const seconds = { next: isFinished ? interval : wait, pace: paceSeconds(listed) };
-    await endComparison(executor, comparison, { ...seconds, isFinished, failure });
+    const next = isFinished ? interval : wait;
+    await endComparison(executor, comparison, { next, pace: paceSeconds(listed), isFinished, failure });
   }
   return true;
 }

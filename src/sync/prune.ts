@@ -42,7 +42,7 @@ export async function pruneOrganisation({ database, log }: Deps, signal?: AbortS
   if (pruning === undefined) return false;
   const { organisationId } = pruning;
   let wait = retrySeconds;
-  /** Each of their steps is a transaction. */
+  /** For what is made of transactions: none begins once this must stop. */
   const stoppable: Database = {
     ...database,
     transaction(work, options) {

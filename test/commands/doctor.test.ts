@@ -653,16 +653,20 @@ describe('the background work', () => {
     ]);
   });
 
-  test('doctor reports waiting pull requests and an overdue comparison if no process works', async () => {
+  test.each([
+    sql`comparison_due_at = now() - interval '3 hours'`,
+    // The replica that began it was killed.
+    sql`comparison_due_at = now() + interval '21 hours', comparison_leased_until = now() - interval '3 hours'`,
+  ])('doctor reports waiting pull requests and an overdue comparison if no process works (case %#)', async overdue => {
     await hook();
     await loops.stop();
     onTestFinished(async () => {
       await startWork();
-      await executor.execute(sql`update organisations set comparison_due_at = now() + interval '10 minutes'`);
+      await executor.execute(
+        sql`update organisations set comparison_due_at = now() + interval '10 minutes', comparison_leased_until = 'epoch'`,
+      );
     });
-    await executor.execute(
-      sql`update organisations set comparison_due_at = now() - interval '3 hours' where id = ${organisation.id}`,
-    );
+    await executor.execute(sql`update organisations set ${overdue} where id = ${organisation.id}`);
     await requests(`($acme, 4, 'PR_4', 1, now() - interval '1 hour', 0, null)`);
     await expect
       .poll(() => complaints({ WORKER: 'false' }))

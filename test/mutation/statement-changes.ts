@@ -149,7 +149,7 @@ export const changes: readonly Change[] = [
   ...of('Fairness', 'database/comparisons.ts', sync('comparison', 'comparison-turns'), [
     ['${secondsFromNow(seconds)}, ${earliest}', '${earliest}'],
     ['nullif(${comparisonAgainAt}, least(${comparisonAgainAt}, now()))', '${comparisonAgainAt}'],
-    [', gt(comparisonLeasedUntil, notLeased)', ''],
+    ['least(${comparisonDueAt}, nullif(${comparisonLeasedUntil}, ${notLeased}))', '${comparisonDueAt}'],
     ['comparisonDueAt: secondsFromNow(maxComparisonSeconds),', 'comparisonDueAt: secondsFromNow(leaseSeconds),'],
     ['greatest(now(), ${comparisonNotBefore}, ', 'greatest(now(), '],
     ['greatest(${notBefore}, least(${comparisonDueAt}, ${again}))', 'least(${comparisonDueAt}, ${again})'],

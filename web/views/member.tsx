@@ -12,7 +12,7 @@ export function MemberView({ id: member }: { id: string }) {
   const standings = useData('/2026-12/standings', { query: { ...period, by_rule: true, member } });
   const weeks = useData('/2026-12/members/{member}/weeks', { path, query: period });
   // All would say the same of a period that is not valid.
-  const isValid = standings.isLoading || standings.problem?.status !== 400;
+  const isPeriodValid = standings.isLoading || standings.problem?.status !== 400;
   return (
     <Loaded of={found} title="Member">
       {({ data: { name, login, left_at, profile_photo_url } }) => (
@@ -26,9 +26,9 @@ export function MemberView({ id: member }: { id: string }) {
             <Loaded of={standings} section="In this period">
               {({ data }) => <Place of={data} />}
             </Loaded>
-            {isValid && <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>}
+            {isPeriodValid && <Loaded of={weeks}>{({ data }) => <Weeks weeks={data} />}</Loaded>}
           </div>
-          {isValid && <PullRequestList member={member} />}
+          {isPeriodValid && <PullRequestList member={member} />}
         </>
       )}
     </Loaded>

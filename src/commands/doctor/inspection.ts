@@ -44,8 +44,8 @@ export async function inspectOrganisation(executor: Executor, organisationId: st
         )
     ) as "lateDeliveries",
     coalesce((
-      select extract(epoch from comparison_due_at - now())::float8 from organisations
-      where id = ${organisationId} and comparison_leased_until <= now()
+      select extract(epoch from least(comparison_due_at, nullif(comparison_leased_until, 'epoch')) - now())::float8
+      from organisations where id = ${organisationId}
     ), 0) as "untilComparison",
     (select count(*)::int from pull_requests where organisation_id = ${organisationId}) as "pullRequests",
     (
