@@ -106,7 +106,12 @@ async function run(context: Context, command: ServiceProcess['command'], { json 
 
 /** A signal that ended the process would leave the embedded server running. Closing takes ten seconds at most. */
 function ignoreSignals(): void {
-  for (const name of endingSignals) process.removeAllListeners(name).on(name, () => undefined);
+  for (const name of endingSignals) {
+    const others = process.listeners(name);
+    // First, because a signal that comes while nobody listens ends the process.
+    process.on(name, () => undefined);
+    for (const other of others) process.off(name, other);
+  }
 }
 
 function closeOnSignal(context: Context, close: (signal: string | undefined) => Promise<void>): void {
