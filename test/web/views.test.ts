@@ -172,6 +172,31 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     await choose(rules('9'));
   });
 
+  test.each([
+    ['text', Buffer.from(rules('8'))],
+    ['problem', Buffer.from(' ')],
+  ])('takes the file that was chosen last, if the %s of the one before comes after it', async (_, bytes) => {
+    const page = await open('try-rules');
+    const field = page.getByLabel('Or drop it here, or type:');
+    await field.fill('');
+    await page.evaluate(`{
+      const { arrayBuffer } = File.prototype;
+      window.release = undefined;
+      File.prototype.arrayBuffer = async function () {
+        File.prototype.arrayBuffer = arrayBuffer;
+        const bytes = await this.arrayBuffer();
+        await new Promise(release => { window.release = release; });
+        return bytes;
+      };
+    }`);
+    await drop(page, 'first.yaml', bytes);
+    await drop(page, 'last.yaml', Buffer.from(rules('9')));
+    await expect.poll(() => field.inputValue()).toBe(rules('9'));
+    await expect.poll(() => page.evaluate('typeof release')).toBe('function');
+    await page.evaluate('release()');
+    expect([await field.inputValue(), await page.getByRole('alert').count()]).toEqual([rules('9'), 0]);
+  });
+
   test('stops a plan on request', async () => {
     const page = await open('try-rules');
     await page.route('**/rules/plan*', () => undefined);

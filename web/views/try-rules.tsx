@@ -32,10 +32,16 @@ export type Trial = ReturnType<typeof useTrial>;
 export function TryRulesView({ trial: { file, setFile, tried, setTried } }: { trial: Trial }) {
   const { run, stop, isRunning, problem } = useAction();
   const tryButton = useRef<HTMLButtonElement>(null);
-  const take = (file: File | undefined) => {
+  const chosen = useRef<File>(null);
+  const take = async (file: File | undefined) => {
     if (file === undefined) return;
+    chosen.current = file;
     stop();
-    readText(file).then(setFile, stop);
+    const read = await readText(file).catch((problem: Error) => problem);
+    // Of two files, the first may be read last.
+    if (chosen.current !== file) return;
+    if (typeof read === 'string') setFile(read);
+    else stop(read);
   };
   const params = { query: { audit: true } };
   const headers = { 'content-type': 'application/yaml' };
