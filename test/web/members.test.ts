@@ -264,6 +264,16 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await page.getByRole('alert').count()).toBe(0);
   });
 
+  test('say once that a score cannot be explained, and show the rest', async () => {
+    const page = await open('nowhere');
+    await page.route('**/explanation', route => route.fulfill({ status: 500, json: { message: 'It failed.' } }));
+    await goTo(page, `pull-requests/${pullRequest}`);
+    await page.getByRole('alert').first().waitFor();
+    expect(await page.getByRole('alert').count()).toBe(1);
+    await page.getByRole('table', { name: 'What counted' }).waitFor();
+    await page.getByRole('table', { name: 'How the score changed' }).waitFor();
+  });
+
   test('keep showing the period that was shown last while the next one is loaded', async () => {
     const page = await open('standings?since=2020-01-01&until=2020-01-31');
     const shown = page.locator('main p').filter({ hasText: 'UTC' });

@@ -36,21 +36,24 @@ export function PullRequestView({ id, may }: Props) {
                 })}
               </Table>
             </section>
-            <Loaded of={explanation}>
-              {({ data }) => (
-                <Table
-                  caption="What would still change it"
-                  rows={data.would_change}
-                  empty={/open|draft/.test(data.state) ? 'No rule would.' : 'Shown only while it is open.'}
-                >
-                  {({ rule, entry, effect, once }) => ({
-                    Rule: rule,
-                    Once: wide(<code>{once.join(' and ')}</code>),
-                    Points: wide(effect === null ? amountOf(data, rule, entry) : formatChange(effect)),
-                  })}
-                </Table>
-              )}
-            </Loaded>
+            {/* Below, it says why it is not there. */}
+            {explanation.problem === undefined && (
+              <Loaded of={explanation}>
+                {({ data }) => (
+                  <Table
+                    caption="What would still change it"
+                    rows={data.would_change}
+                    empty={/open|draft/.test(data.state) ? 'No rule would.' : 'Shown only while it is open.'}
+                  >
+                    {({ rule, entry, effect, once }) => ({
+                      Rule: rule,
+                      Once: wide(<code>{once.join(' and ')}</code>),
+                      Points: wide(effect === null ? amountOf(data, rule, entry) : formatChange(effect)),
+                    })}
+                  </Table>
+                )}
+              </Loaded>
+            )}
           </div>
           {data.reviews.length > 0 && (
             <Table caption="Reviews: what they are worth to reviewers" rows={data.reviews}>
