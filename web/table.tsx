@@ -40,9 +40,18 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
     setShown(shown + rowsPerPart);
     if (shown + rowsPerPart >= rows.length) more?.();
   };
+  /** New rows come before the button, which may go. The focus waits for them at the last row that is there. */
+  const press = (button: HTMLElement) => {
+    const last = [...(button.previousElementSibling?.querySelectorAll('tr') ?? [])].at(-1);
+    last?.setAttribute('tabindex', '-1');
+    last?.focus();
+    showMore();
+  };
   const watch = (end: HTMLElement | null) => {
     const near = { rootMargin: '600px' };
-    const observer = new IntersectionObserver(seen => seen.at(-1)?.isIntersecting && showMore(), near);
+    // Not under the fingers of one who is about to press it.
+    const isWanted = (seen?: IntersectionObserverEntry) => seen?.isIntersecting && document.activeElement !== end;
+    const observer = new IntersectionObserver(seen => isWanted(seen.at(-1)) && showMore(), near);
     if (end !== null) observer.observe(end);
     return () => observer.disconnect();
   };
@@ -66,7 +75,9 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
             ))}
           </table>
         )}
-        {first && (shown < rows.length || more) && <Button text="Show more" ref={watch} onClick={showMore} />}
+        {first && (shown < rows.length || more) && (
+          <Button text="Show more" ref={watch} onClick={({ currentTarget }) => press(currentTarget)} />
+        )}
       </div>
     </section>
   );

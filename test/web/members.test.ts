@@ -138,6 +138,22 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await list.getByRole('link', { name: 'Number 0', exact: true }).isVisible()).toBe(true);
   });
 
+  test('leave the focus before the rows that one has asked for', async () => {
+    // So low that no rows come by themselves.
+    const page = await openAlone('pull-requests?since=all', world.token, { viewport: { width: 1280, height: 300 } });
+    const rows = page.locator('tbody').getByRole('row');
+    const more = page.getByRole('button', { name: 'Show more' });
+    for (const count of [25, 50, 75, 100]) {
+      await more.focus();
+      expect([await focusedOn(page), await rows.count()]).toEqual(['Show more', count]);
+      const last = await rows.last().innerText();
+      await page.keyboard.press('Enter');
+      await rows.nth(count).waitFor();
+      expect(await focusedOn(page)).toBe(last);
+    }
+    expect([await rows.count(), await more.count()]).toEqual([121, 0]);
+  });
+
   test('explain a score, say what would raise it, and lead back', async () => {
     const page = await open(`members/${member}?since=all`);
     await page.getByRole('link', { name: 'Last' }).press('Enter');
