@@ -121,11 +121,16 @@ function show(): void {
   if (session.token === null) document.title = 'pullscore';
   render(session.token === null ? <SignIn /> : <Layout />, document.body);
 }
-session.onChange = () => {
-  show();
-  // What had the focus is gone.
-  if (document.activeElement === document.body) focusContent();
-};
+session.onChange = show;
+
+/** What had the focus last. Other data may replace it, or the reason why there are none. */
+let focused: Element | undefined;
+addEventListener('focusin', ({ target }) => {
+  focused = target as Element;
+});
+new MutationObserver(() => {
+  if (focused?.isConnected === false && document.activeElement === document.body) focusContent();
+}).observe(document.body, { childList: true, subtree: true });
 addEventListener('hashchange', ({ oldURL, newURL }) => {
   // `token.ts` takes it when the page is loaded.
   if (location.hash.startsWith('#token=')) return location.reload();

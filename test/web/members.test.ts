@@ -344,6 +344,16 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await isInView()).toBe(true);
   });
 
+  test('leave the focus in the view when the list that had it is replaced', async () => {
+    const page = await open('pull-requests?since=all');
+    const state = page.getByLabel('State');
+    await state.selectOption('open');
+    await page.getByRole('link', { name: 'Number 119' }).focus();
+    await page.goBack();
+    await expect.poll(() => state.inputValue()).toBe('');
+    expect(await page.evaluate("document.activeElement.matches('main')")).toBe(true);
+  });
+
   test('say why the last action failed, and not the one before', async () => {
     const page = await open(`pull-requests/${pullRequest}`);
     page.on('dialog', dialog => dialog.accept());

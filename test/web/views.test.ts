@@ -11,6 +11,7 @@ import {
   shareTab,
   violationsOf,
 } from '../support/browser.ts';
+import { createLatch } from '../support/github/faults.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -225,6 +226,21 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     expect(await focusedOn(page)).toBe('Try');
   });
 
+  test('leaves the focus in the view when a plan ends, and with it Stop', async () => {
+    const page = await open('try-rules');
+    const { released, release } = createLatch();
+    await page.route('**/rules/plan*', async route => {
+      await released;
+      await route.continue();
+    });
+    await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
+    await page.getByRole('button', { name: 'Try' }).press('Enter');
+    await page.getByRole('button', { name: 'Stop' }).focus();
+    release();
+    await page.getByText('The result is below.').waitFor();
+    expect(await page.evaluate("document.activeElement.matches('main')")).toBe(true);
+  });
+
   test('sends no second plan while one is under way', async () => {
     const page = await open('try-rules');
     const asked: unknown[] = [];
@@ -328,5 +344,15 @@ describe.skipIf(!hasBrowser)('the page', async () => {
     const syncer = await openAlone('standings', {}, await createToken(world.service, world.user, ['sync']));
     await syncer.page.getByRole('link', { name: 'Health' }).click();
     await syncer.page.getByText('Pull requests that fail').waitFor();
+  });
+
+  test('leaves the focus in the view when figures give way to an alert', async () => {
+    const page = await open('health');
+    const button = page.getByRole('button', { name: 'Look again' });
+    await button.focus();
+    await page.route('**/health', route => route.fulfill({ status: 500, json: {} }));
+    await page.keyboard.press('Enter');
+    await page.getByRole('alert').waitFor();
+    expect(await page.evaluate("document.activeElement.matches('main')")).toBe(true);
   });
 });
