@@ -8,7 +8,8 @@ const colors = ['#3b7ae6', '#d37a22', '#2b9348', '#b257c9', '#d6485b', '#12868f'
 export const maxSeries = colors.length;
 export const dark = matchMedia('(prefers-color-scheme: dark)');
 
-const shorten = (text: string) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);
+const maxLength = 28;
+const shorten = (text: string, max = maxLength) => (text.length > max ? `${text.slice(0, max - 1)}…` : text);
 
 /** With one value for each label of its chart. */
 export type Series = { label: string; data: number[] };
@@ -24,11 +25,13 @@ export function Bars({ title, labels, series, vertical = false }: Plot & { title
     if (signal.aborted) return;
     const { color, fontFamily: family } = getComputedStyle(canvas);
     Object.assign(Chart.defaults, { color, borderColor: '#8886', font: { ...Chart.defaults.font, family } });
+    // Names get half of the width, and lose their beginning if they need more. Most letters are less than 8 pixels wide.
+    const room = Math.min(maxLength, Math.floor((canvas.parentElement?.clientWidth ?? 0) / 2 / 8));
     const axis = (isValue: boolean) => ({ stacked: !vertical, grid: { display: isValue } });
     const chart = new Chart(canvas, {
       type: 'bar',
       data: {
-        labels: labels.map(shorten),
+        labels: labels.map(label => shorten(label, room)),
         datasets: series.map(({ label, data }, index) => ({
           label: shorten(label),
           data,

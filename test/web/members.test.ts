@@ -204,6 +204,24 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await expect.poll(() => page.evaluate(hasLast)).toBe(true);
   });
 
+  test('show the beginning of a name beside the bars on a phone', async () => {
+    const tenant = await world.newTenant();
+    const author = tenant.acme.member('kim', { name: 'Kimberly Bartholomew-Featherstone' });
+    tenant.acme.repository('web').addPullRequest({ author, title: 'One' });
+    await importPullRequests(world.service, tenant.organisation);
+    const page = await openAlone('nowhere', tenant.token, { viewport: { width: 320, height: 640 } });
+    // Names end where they are drawn.
+    await page.evaluate(`{
+      const { fillText } = CanvasRenderingContext2D.prototype;
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+        if (text.startsWith('Kim')) window.begin = this.getTransform().e - this.measureText(text).width;
+        fillText.call(this, text, ...at);
+      };
+    }`);
+    await goTo(page, 'standings?since=all');
+    await expect.poll(() => page.evaluate('window.begin')).toBeGreaterThanOrEqual(0);
+  });
+
   test('do not say of a merged one that nothing can change its score', async () => {
     const tenant = await world.newTenant();
     const source = tenant.acme.repository('web').addPullRequest({ author: tenant.acme.member('eve'), title: 'Done' });
