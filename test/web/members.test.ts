@@ -320,7 +320,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     await page.getByText('1 Jan 2021').waitFor();
     await goTo(page, 'standings?since=2022-01-01&until=2022-01-31');
     await page.locator('main [aria-busy=true]').first().waitFor();
-    await page.waitForFunction("document.querySelector('input').value === '2022-01-01'");
+    await expect.poll(() => page.getByLabel('From').inputValue()).toBe('2022-01-01');
     expect(await shown.innerText()).toContain('1 Jan 2021');
   });
 
