@@ -77,7 +77,8 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
       scopes: string;
       expires?: string;
       link?: boolean;
-    }>(options => {
+    }>(({ name = '', ...options }) => {
+      if (name.length > 200) throw new UsageError('The name can have 200 characters at most.');
       if (options.link && !context.config.web) {
         throw new UsageError('WEB=false turns the page off.', 'Leave --link out, or set WEB=true.');
       }
@@ -90,7 +91,7 @@ export function tokenCommands(program: PullscoreCommand, context: Context): void
           const added = await addAccessToken(executor, {
             organisationId: user.organisationId,
             userId: user.id,
-            name: options.name ?? '',
+            name,
             tokenHash: hashAccessToken(token),
             scopes,
             expiresAt,

@@ -38,6 +38,7 @@ describe('wrong usage ends with 2 before anything is opened, and says what is va
       [user, name, '--email', 'x@acme.example'],
       'The name must have 1 to 200 characters.',
     ]),
+    [[`${token} --name`, 'x'.repeat(201)], 'The name can have 200 characters at most.'],
     [[`${token} --scopes read,write`], '"write" is not a scope. Give one or more of read,sync,delete'],
     [[`${token} --expires soon`], '"soon" is not a valid expiry. Give 12h'],
     [[`${token} --expires 2020-01-01`], '2020-01-01 is in the past'],
