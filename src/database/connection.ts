@@ -7,8 +7,8 @@ import { isUntrusted } from './driver-errors.ts';
 /** Idle connections are probed after this: otherwise a dead one goes unnoticed for hours. */
 const keepAliveDelayMs = 10_000;
 
-/** A server that is starting may take a moment; a missing one must be reported soon. */
-const connectTimeoutMs = 3_000;
+/** A missing server must be reported soon; while this process starts on a busy machine, it may read an answer late. */
+const connectTimeoutMs = 10_000;
 
 export type SessionSettings = Readonly<Record<string, string | number>>;
 
