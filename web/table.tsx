@@ -40,7 +40,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
     setShown(shown + rowsPerPart);
     if (shown + rowsPerPart >= rows.length) more?.();
   };
-  /** New rows come before the button, which may go. The focus waits for them at the last row that is there. */
+  /** New rows come before the button, which may go: the focus moves to the row that they follow. */
   const press = (button: HTMLElement) => {
     const last = [...(button.previousElementSibling?.querySelectorAll('tr') ?? [])].at(-1);
     last?.setAttribute('tabindex', '-1');
@@ -49,7 +49,7 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
   };
   const watch = (end: HTMLElement | null) => {
     const near = { rootMargin: '600px' };
-    // Not under the fingers of one who is about to press it.
+    // While it has the focus, somebody may be about to press it.
     const isWanted = (seen?: IntersectionObserverEntry) => seen?.isIntersecting && document.activeElement !== end;
     const observer = new IntersectionObserver(seen => isWanted(seen.at(-1)) && showMore(), near);
     if (end !== null) observer.observe(end);

@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
     expect(await list.getByRole('link', { name: 'Number 0', exact: true }).isVisible()).toBe(true);
   });
 
-  test('leave the focus before the rows that one has asked for', async () => {
+  test('move the focus to the row before the new ones after "Show more"', async () => {
     // So low that no rows come by themselves.
     const page = await openAlone('pull-requests?since=all', world.token, { viewport: { width: 1280, height: 300 } });
     const rows = page.locator('tbody').getByRole('row');
