@@ -129,7 +129,8 @@ export const findMembers = createFindByGithubId(members);
 /**
  * Marks everyone else as having left, unless something newer is known about them. Runs in a transaction.
  *
- * @returns `left`: how many it marked; `isOvertaken`: whether some stay members because of something newer
+ * @returns `left`: how many it marked; `isOvertaken`: whether some stay as they are, against the list, because of
+ * something newer
  */
 export async function markOthersLeft(
   executor: Executor,
@@ -137,11 +138,9 @@ export async function markOthersLeft(
   ticket: number,
   githubIds: readonly number[],
 ): Promise<{ left: number; isOvertaken: boolean }> {
-  const isUnlisted = and(
-    eq(members.organisationId, organisationId),
-    sql`${members.githubId} <> all(${sql.param([...githubIds])}::bigint[])`,
-  );
-  const isOther = and(isUnlisted, lte(members.fetchTicket, ticket));
+  const isOfOrganisation = eq(members.organisationId, organisationId);
+  const isUnlisted = sql`${members.githubId} <> all(${sql.param([...githubIds])}::bigint[])`;
+  const isOther = and(isOfOrganisation, isUnlisted, lte(members.fetchTicket, ticket));
   const { rowCount } = await executor
     .update(members)
     .set({ leftAt: sql`now()` })
@@ -150,7 +149,7 @@ export async function markOthersLeft(
   await executor.update(members).set({ fetchTicket: ticket }).where(isOther);
   const newer = await executor.$count(
     members,
-    and(isUnlisted, gt(members.fetchTicket, ticket), isNull(members.leftAt)),
+    and(isOfOrganisation, gt(members.fetchTicket, ticket), sql`(${isUnlisted}) = (${members.leftAt} is null)`),
   );
   return { left: rowCount ?? 0, isOvertaken: newer > 0 };
 }

@@ -50,7 +50,7 @@ export async function syncMembers(
           if (left > 0 && mayLeave === undefined) throw new MembersWouldLeave();
           // Not added: the transaction may be run again.
           allLeft = leftBefore + left;
-          // A fetch overtook the list: it shows a new name of a former member, or a new member.
+          // A fetch overtook the list: it shows a new name of somebody who has left or is back, or a new member.
           if (isOvertaken && lists < maxLists) return 'overtaken';
         }
         await record?.(executor);

@@ -107,7 +107,9 @@ export const changes: readonly Change[] = [
   ...of('Membership', 'database/members.ts', sync('members', 'order'), [
     ['        leftAt: null,\n', ''],
     ['await executor.update(members).set({ fetchTicket: ticket }).where(isOther);', ''],
-    ['and(isUnlisted, lte(members.fetchTicket, ticket))', 'isUnlisted'],
+    ['isUnlisted, lte(members.fetchTicket, ticket)', 'isUnlisted'],
+    ['(${isUnlisted}) = (${members.leftAt} is null)', '${isUnlisted} and ${members.leftAt} is null'],
+    ['(${isUnlisted}) = (${members.leftAt} is null)', 'not (${isUnlisted}) and ${members.leftAt} is not null'],
     ['<> all(', '<> any('],
   ]),
   ...of('Membership', 'database/untracked-pull-requests.ts', sync('members'), [

@@ -75,6 +75,23 @@ describe('members', () => {
     expect(await tenant.memberLogins()).not.toContain(bert.login);
   });
 
+  test('are back if they are on the list, even if a later fetch shows a new login', async ({ tenant }) => {
+    const bert = tenant.acme.member(`bert-${tenant.acme.login}`);
+    await tenant.syncMembers();
+    await tenant.left(bert);
+    tenant.acme.join(bert);
+    const list = world.github.hold('late', 'Members');
+    const reading = tenant.syncMembers();
+    await list.begun;
+    bert.login = `bertram-${tenant.acme.login}`;
+    const assigned = tenant.web.openPullRequest();
+    assigned.assign(bert);
+    await tenant.sync(assigned);
+    list.release();
+    expect(await reading).toEqual({ members: 2, left: 0 });
+    expect(await tenant.memberLogins()).toContain(bert.login);
+  });
+
   test('do not leave if any page of the list has only public members', async ({ tenant }) => {
     const [first] = addMembers(tenant, 101);
     await tenant.syncMembers();
