@@ -16,6 +16,7 @@ import {
   webhookDeliveries,
 } from './schema.ts';
 import { hasGithubId, oneRow } from './statement.ts';
+import { withoutFailure } from './sync-requests.ts';
 import { drawTicket } from './tickets.ts';
 
 /* The waiting work as operators see it, and the retry they can request. */
@@ -205,15 +206,7 @@ export async function retrySyncRequests(
   const failedIds = failed.map(row => row.githubId);
   await executor
     .update(syncRequests)
-    .set({
-      dueAt: sql`now()`,
-      attempts: 0,
-      lastError: null,
-      isCandidate: false,
-      isIsolated: false,
-      failedAt: null,
-      ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,
-    })
+    .set({ ...withoutFailure, dueAt: sql`now()`, ticket: sql`greatest(${ticket}, ${newTicket}::bigint)` })
     .where(hasGithubId(syncRequests, organisationId, failedIds));
   await notify(executor, 'sync');
   return { retried: failed.length, parked: failed.filter(row => row.dueAt === null).length };

@@ -4,7 +4,7 @@ import type { Database, Executor } from './client.ts';
 import { type Lease, moveLease, takeLease } from './lease.ts';
 import { areRulesSuspended } from './organisations.ts';
 import { organisations, syncRequests, webhookDeliveries } from './schema.ts';
-import { asTable, hasGithubId, isOneOf } from './statement.ts';
+import { asTable, hasGithubId, isOneOf, secondsFromNow } from './statement.ts';
 
 export type SyncRequest = {
   githubId: number;
@@ -98,27 +98,40 @@ export async function findDueSyncRequests(
   return rows;
 }
 
+export const withoutFailure = { attempts: 0, lastError: null, failedAt: null, isCandidate: false, isIsolated: false };
+
 /**
  * Ends the requests that a fetch covers: they were made before it began, its answer has reached their floor, and GitHub has
- * had the time that they give it. Their deliveries are applied.
+ * had the time that they give it. Their deliveries are applied. What waits after a failure may give GitHub time, too: the
+ * failure is over, and it is fetched once more.
  *
  * @param fetchTicket drawn before the fetch
+ * @param catchUpSeconds the time that GitHub may need
  */
 export async function settleSyncRequests(
   database: Pick<Database, 'transaction'>,
   organisationId: string,
   fetchTicket: number,
   fetched: readonly { githubId: number; sourceUpdatedAt: number }[],
+  catchUpSeconds: number,
 ): Promise<void> {
   if (fetched.length === 0) return;
   const updatedAt = new Map(fetched.map(({ githubId, sourceUpdatedAt }) => [githubId, sourceUpdatedAt]));
   await database.transaction(async executor => {
     const locked = await lockRequests(executor, organisationId, [...updatedAt.keys()]);
-    const settled = locked.filter(({ githubId, ticket, floor, isTooEarly }) => {
+    const covered = locked.filter(({ githubId, ticket, floor }) => {
       const isReached = floor === null || floor <= (updatedAt.get(githubId) ?? Number.NEGATIVE_INFINITY);
-      return isReached && !isTooEarly && ticket < fetchTicket;
+      return isReached && ticket < fetchTicket;
     });
-    await endSyncRequests(executor, organisationId, githubIdsOf(settled));
+    const early = githubIdsOf(covered.filter(({ isTooEarly }) => isTooEarly));
+    await endSyncRequests(executor, organisationId, githubIdsOf(covered.filter(({ isTooEarly }) => !isTooEarly)));
+    if (early.length === 0) return;
+    const dueAt = sql`least(${syncRequests.dueAt}, ${secondsFromNow(catchUpSeconds)})`;
+    const isEarly = hasGithubId(syncRequests, organisationId, early);
+    await executor
+      .update(syncRequests)
+      .set({ ...withoutFailure, dueAt })
+      .where(isEarly);
   });
 }
 
@@ -187,9 +200,9 @@ const githubIdsOf = (requests: readonly { githubId: number }[]) => requests.map(
 
 /** Locks those of the requests that still exist, in the order of their keys, as webhooks write them, to avoid deadlocks. */
 function lockRequests(executor: Executor, organisationId: string, githubIds: readonly number[]) {
-  const { githubId, ticket, minSourceUpdatedAt, dueAt, behindSince, lastError } = syncRequests;
-  // What waits after an answer or a failure may be fetched earlier.
-  const isTooEarly = sql<boolean>`(${dueAt} > now() and ${behindSince} is null and ${lastError} is null) is true`;
+  const { githubId, ticket, minSourceUpdatedAt, dueAt, behindSince } = syncRequests;
+  // What waits after an answer may be fetched earlier.
+  const isTooEarly = sql<boolean>`(${dueAt} > now() and ${behindSince} is null) is true`;
   return executor
     .select({ githubId, ticket, floor: minSourceUpdatedAt, isTooEarly })
     .from(syncRequests)

@@ -30,7 +30,7 @@ import { formatId } from '../ids.ts';
 import type { PullRequestRecord, Reviewer } from '../pull-request.ts';
 import { type Facts, factsOf } from '../scoring/facts.ts';
 import type { Score } from '../scoring/language/compile.ts';
-import type { Answer, Failure } from './decide-next-try.ts';
+import { type Answer, catchUpSeconds, type Failure } from './decide-next-try.ts';
 import { createIgnore } from './ignore-repositories.ts';
 import { askGithub, type Urgency } from './share-github-points.ts';
 import { saveAuthors } from './sync-members.ts';
@@ -81,7 +81,7 @@ export async function syncByNodeIds(
     const { reply: results, ticket } = await askGithub(deps, organisation, fetch, { urgency, identityIn });
     const found = foundIn(results);
     const outcomes = await save(deps, organisation, { organisationId: organisation.id, fetched: found, ticket });
-    await settleSyncRequests(deps.database, organisation.id, ticket, found);
+    await settleSyncRequests(deps.database, organisation.id, ticket, found, catchUpSeconds);
     const answerOf = (result: FetchResult): SyncAnswer => {
       if (result.status === 'gone') return result;
       if (result.status === 'found') {

@@ -358,6 +358,26 @@ describe('a change without another `updated_at`', () => {
     expect(await tenant.stored(source)).toMatchObject({ labels: ['defect'] });
     expect(await waiting()).toEqual([]);
   });
+
+  test.each([
+    ['a renamed label', () => web.renameLabel(bug, 'defect'), { labels: ['defect'] }],
+    ['a deleted comment', (source: PullRequest) => source.deleteComment(null), { comments: 0 }],
+  ])('a sync after %s does not end the time that GitHub gets, even if it had failed', async (_, change, expected) => {
+    const source = web.openPullRequest({ labels: [bug] });
+    source.comment(tenant.acme.member('bob'));
+    await tenant.sync(source);
+    world.github.clock.advance(5);
+    world.github.fault(htmlError(503));
+    await deliverAndSync(source.edit({ title: 'After' }));
+    source.lag();
+    await deliver(change(source));
+    await tenant.sync(source);
+    expect(await tenant.waitingSyncs()).toMatchObject([{ attempts: 0, lastError: null }]);
+    source.catchUp();
+    await pass(15);
+    expect(await tenant.stored(source)).toMatchObject({ title: 'After', ...expected });
+    expect(await waiting()).toEqual([]);
+  });
 });
 
 test('a renamed label reads ten thousand pull requests in a statement, however many its repository has', async () => {

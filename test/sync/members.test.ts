@@ -371,7 +371,7 @@ describe('the earlier pull requests of somebody who joins', () => {
     const underWay = await drawTicket(executor);
     await tenant.sync(tenant.web.openPullRequest({ author, authorAssociation: 'OWNER' }));
     const answer = { githubId: one.id, sourceUpdatedAt: one.updatedAt };
-    await settleSyncRequests(service.database, tenant.id, underWay, [answer]);
+    await settleSyncRequests(service.database, tenant.id, underWay, [answer], 15);
     const waiting = await tenant.waitingSyncs();
     expect(waiting).toHaveLength(3);
     expect(waiting.find(({ githubId }) => githubId === one.id)).toEqual({ ...before, ticket: expect.any(Number) });
