@@ -3,6 +3,7 @@ import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import { afterEach, describe, expect, onTestFinished } from 'vitest';
 import { beginRemoval } from '../../src/database/erasure.ts';
+import { createGithub } from '../../src/github/github.ts';
 import type { Scorer } from '../../src/scorer/jobs.ts';
 import { compareOrganisation } from '../../src/sync/compare.ts';
 import { type Loops, startLoops } from '../../src/sync/start-loops.ts';
@@ -133,7 +134,8 @@ test('all loops together have 48 requests under way with a token; the rest wait 
   onTestFinished(release);
   world.github.fault({ kind: 'hold', until: released }, { times: Infinity });
   world.github.requests.length = 0;
-  start(replica);
+  // On a busy machine, the first is held for long until the last one has begun.
+  start({ ...replica, github: createGithub(replica.config.github, { timeoutMs: 60_000 }) });
   const begun = async () => {
     const { rows } = await executor.execute<{ turns: number; comparisons: number }>(sql`
       select count(*) filter (where sync_leased_until > now())::int as turns,
@@ -141,14 +143,14 @@ test('all loops together have 48 requests under way with a token; the rest wait 
       from organisations`);
     return rows[0];
   };
-  await expect.poll(begun, { timeout: 20_000 }).toEqual({ turns: 48, comparisons: 16 });
+  await expect.poll(begun, { timeout: 60_000 }).toEqual({ turns: 48, comparisons: 16 });
   await expect.poll(() => world.github.requests.length).toBe(48);
   await delay(200);
   expect(world.github.requests).toHaveLength(48);
   world.github.clearFaults();
   release();
   for (const tenant of tenants) await waitUntil(async () => (await countRequests(tenant)) === 0);
-});
+}, 120_000);
 
 test('no loop fails if an organisation is removed while it is being served', async ({ tenant }) => {
   const { database, scorer } = service;
@@ -207,11 +209,11 @@ describe('stopping', () => {
 
   test('takes no time if nothing is under way, even right after the start', async () => {
     for (const pause of [0, 5, 300]) {
-      const loops = start();
+      // A stop that waited for the next look for work would take ten minutes.
+      const loops = startLoops(service, { pollMs: 600_000 });
+      running.push(loops);
       await delay(pause);
-      const begin = performance.now();
       await loops.stop();
-      expect(performance.now() - begin).toBeLessThan(500);
     }
     await waitUntil(async () => (await listeners()).length === 0);
   });
@@ -230,7 +232,8 @@ describe('stopping', () => {
     proxy.accept();
     await stopped;
     await delay(200);
-    expect(await listeners()).toEqual([]);
+    // PostgreSQL ends its processes a moment after the connections.
+    await expect.poll(listeners).toEqual([]);
   });
 });
 
