@@ -192,7 +192,8 @@ describe('an App', () => {
   });
 
   test('stops its search after a hundred pages of installations', async () => {
-    const { github, acme, nodeId, client } = await startApp();
+    const { github, acme, nodeId } = await startApp();
+    const client = clientOf({ apiUrl: github.apiUrl, app: ownApp }, { timeoutMs: 50_000 });
     const known = { githubId: acme.id, login: 'acme-before' };
     const strangers = [null, { id: 1, account: null }, ...Array(98).fill({ id: 1, account: { id: 1 } })];
     const when = ({ path }: { path: string }) => path === '/app/installations';

@@ -24,9 +24,10 @@ describe('requests beyond the number that may be under way', () => {
   });
 
   test('a request that fails leaves its place to the next one', async () => {
-    const { github, client } = await start({}, { maxUnderWay: 1, timeoutMs: 100 });
-    github.fault({ kind: 'hang' });
-    const failed = errorOf(client.findOrganisation({ login: 'one' }));
+    const { github, client, web } = await start({}, { maxUnderWay: 1 });
+    const { nodeId } = web.openPullRequest();
+    github.fault({ kind: 'hang' }, { when: 'PullRequests' });
+    const failed = errorOf(client.fetchPullRequests({ login: 'acme' }, [nodeId], performance.now() + 100));
     expect(await client.findOrganisation({ login: 'two' })).toBeUndefined();
     expect(await failed).toMatchObject({ code: 'github_timeout' });
   });

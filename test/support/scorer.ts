@@ -24,6 +24,12 @@ export const scorersOf = (parent = process.pid): number[] =>
     .map(Number)
     .filter(pid => pid > 0 && parentOf(pid) === parent && /scorer\.[jt]s/.test(read(`/proc/${pid}/cmdline`)));
 
+/** See proc(5): such as `T` if the system has stopped it; undefined if it has ended. */
+export function stateOf(pid: number): string | undefined {
+  const state = read(`/proc/${pid}/stat`).split(') ')[1]?.[0];
+  return state === 'Z' ? undefined : state;
+}
+
 // See proc(5): the fourth field, the second after the name. The list of children that a process has can lack some.
 const parentOf = (pid: number) => Number(read(`/proc/${pid}/stat`).split(') ')[1]?.split(' ')[1]);
 
