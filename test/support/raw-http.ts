@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -17,11 +18,19 @@ export async function listenOn(server: Server): Promise<number> {
   return portOf(server);
 }
 
+/** Below those that systems give to everybody who asks for any: nobody else is given it meanwhile. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  const port = await listenOn(server);
-  await once(server.close(), 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 30_000);
+    const server = createServer();
+    try {
+      await once(server.listen(port, '127.0.0.1'), 'listening');
+    } catch {
+      continue;
+    }
+    await once(server.close(), 'close');
+    return port;
+  }
 }
 
 export interface RawReply {
