@@ -85,7 +85,7 @@ test.each([
   const { child, ended, shows } = startForTest(environment, line);
   const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
   if (moment === 'is ready') await shows(/ready/);
-  else await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 20_000, interval: 5 });
+  else await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 50_000, interval: 5 });
   // As somebody in a hurry types, who then closes the terminal.
   for (const signal of ['SIGINT', 'SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     child.kill(signal);
@@ -99,7 +99,7 @@ test('a signal while a command opens the database leaves no server behind', asyn
   const home = newHome('none');
   const { child, ended } = startForTest({ PULLSCORE_HOME: home }, 'migrate');
   const pidFile = join(home, 'postgresql', 'data', 'postmaster.pid');
-  await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 20_000, interval: 5 });
+  await vi.waitFor(() => expect(existsSync(pidFile)).toBe(true), { timeout: 50_000, interval: 5 });
   child.kill('SIGTERM');
   await ended;
   expect(child.signalCode).toBe('SIGTERM');

@@ -118,7 +118,7 @@ export async function query(url: string, text: string): Promise<unknown> {
 
 /** Tries again while a server is being brought back. */
 export function eventually(url: string, text: string): Promise<unknown> {
-  return vi.waitFor(() => query(url, text), { timeout: 10_000, interval: 25 });
+  return vi.waitFor(() => query(url, text), { timeout: 30_000, interval: 25 });
 }
 
 export const startOf = (url: string) => query(url, 'SELECT pg_postmaster_start_time()::text');
@@ -135,7 +135,7 @@ export function processesOf(...texts: string[]): string[] {
 }
 
 export function gone(...texts: string[]): Promise<void> {
-  return vi.waitFor(() => expect(processesOf(...texts)).toEqual([]), { timeout: 5000, interval: 25 });
+  return vi.waitFor(() => expect(processesOf(...texts)).toEqual([]), { timeout: 30_000, interval: 25 });
 }
 
 /** What a command refuses with. */
