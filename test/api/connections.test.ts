@@ -232,12 +232,13 @@ describe('a connection that is reset, at once or on the answer', () => {
     const { server } = service.app;
     const { headersTimeout, requestTimeout } = server;
     Object.assign(server, { headersTimeout: 300, requestTimeout: 600 });
+    const restore = () => Object.assign(server, { headersTimeout, requestTimeout });
     const uncaught: Error[] = [];
     const note = (error: Error) => void uncaught.push(error);
     process.on('uncaughtException', note);
     onTestFinished(() => {
       process.off('uncaughtException', note);
-      Object.assign(server, { headersTimeout, requestTimeout });
+      restore();
     });
     const closed = Array.from({ length: 10 }, (__, index) => {
       const socket = connect(port, '127.0.0.1', () => {
@@ -247,6 +248,7 @@ describe('a connection that is reset, at once or on the answer', () => {
       return new Promise(resolve => socket.on('close', resolve));
     });
     await Promise.all(closed);
+    restore();
     expect((await exchange(port, `GET /healthz HTTP/1.1\r\nHost: a\r\n${close}\r\n`)).status).toBe(200);
     const open = promisify(server.getConnections.bind(server));
     await expect.poll(open).toBe(0);

@@ -64,7 +64,7 @@ test('of requests that come together, those over the limit of their token get 42
 });
 
 test.each([pages, '/2025-04/members'])('a reply of %s that is not taken in time is cut', async path => {
-  const replica = closing(await startReplica(service.database.url, {}, { maxReplyMs: 300 }));
+  const replica = closing(await startReplica(service.database.url, {}, { maxReplyMs: 2_000 }));
   const socket = await askWithoutReading(path, await listen(replica.app));
   expect(String(socket.read())).toMatch(/^HTTP\/1\.1 200 /);
   await expect.poll(() => connectionsOf(replica.app)).toBe(0);
