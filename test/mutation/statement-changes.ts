@@ -19,7 +19,7 @@ const of = (guarantee: string, file: string, tests: readonly string[], pairs: re
 const savedOnlyIf = `sql\`(\${pullRequests.sourceUpdatedAt}, \${pullRequests.fetchTicket})
         <= (excluded.source_updated_at, excluded.fetch_ticket)\``;
 
-const settledOnlyIf = 'return isReached && !isTooEarly && ticket < fetchTicket;';
+const coveredOnlyIf = 'return isReached && ticket < fetchTicket;';
 
 export const changes: readonly Change[] = [
   ...of('Order', 'database/fetched-pull-requests.ts', sync('order', 'races'), [
@@ -40,10 +40,11 @@ export const changes: readonly Change[] = [
   ]),
 
   ...of('Floor', 'database/sync-requests.ts', sync('lag', 'races'), [
-    [settledOnlyIf, 'return !isTooEarly && ticket < fetchTicket;'],
+    [coveredOnlyIf, 'return ticket < fetchTicket;'],
     ['floor <= (updatedAt', 'floor < (updatedAt'],
-    [settledOnlyIf, 'return isReached && !isTooEarly;'],
-    [settledOnlyIf, 'return isReached && ticket < fetchTicket;'],
+    [coveredOnlyIf, 'return isReached;'],
+    ['githubIdsOf(covered.filter(({ isTooEarly }) => !isTooEarly))', 'githubIdsOf(covered)'],
+    ['least(${syncRequests.dueAt}, ', 'greatest(${syncRequests.dueAt}, '],
     ['and behind_source_updated_at is not distinct from waiting.behind then', 'then'],
     ['due_at = waiting.due_at', 'due_at = waiting.begun_at'],
     ['sql`behind_since is not null and', 'sql`false and'],

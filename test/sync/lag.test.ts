@@ -330,6 +330,7 @@ describe('a change without another `updated_at`', () => {
     const source = await tenant.openStored({ labels: [bug] });
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
+    await pass(6);
     source.lag();
     await deliverAndSync(web.renameLabel(bug, 'defect'), edit);
     source.catchUp();
@@ -350,6 +351,7 @@ describe('a change without another `updated_at`', () => {
 
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
     const source = await tenant.openStored({ labels: [bug] });
+    await pass(6);
     source.lag();
     await deliver(web.renameLabel(bug, 'defect'));
     await tenant.sync(source);
@@ -367,8 +369,9 @@ describe('a change without another `updated_at`', () => {
     source.comment(tenant.acme.member('bob'));
     await tenant.sync(source);
     world.github.clock.advance(5);
-    world.github.fault(htmlError(503));
+    world.github.fault(htmlError(503), { times: 2 });
     await deliverAndSync(source.edit({ title: 'After' }));
+    await pass(6);
     source.lag();
     await deliver(change(source));
     await tenant.sync(source);
