@@ -1,7 +1,6 @@
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requestListed, requestRefetchesWith } from '../../src/database/background-requests.ts';
-import type { Executor } from '../../src/database/client.ts';
 import { syncRequests, webhookDeliveries } from '../../src/database/schema.ts';
 import { drawTicket } from '../../src/database/tickets.ts';
 import { earlier } from '../support/citus.ts';
@@ -10,7 +9,7 @@ import { htmlError } from '../support/github/faults.ts';
 import type { PullRequest } from '../support/github/pull-request.ts';
 import type { Repository } from '../support/github/repository.ts';
 import { openClient } from '../support/service.ts';
-import { deliver as deliverTo, figureOf, type SyncTenant, startSyncWorld } from './support.ts';
+import { countReads, deliver as deliverTo, type SyncTenant, startSyncWorld } from './support.ts';
 
 const world = await startSyncWorld();
 const { service, executor } = world;
@@ -390,20 +389,9 @@ test('a renamed label reads ten thousand pull requests in a statement, however m
   await client.query(`update pull_requests set number = numbered.number, labels = '{bug}'
     from (select id, row_number() over (order by id) as number from pull_requests where organisation_id = '${tenant.id}')
       as numbered where organisation_id = '${tenant.id}' and pull_requests.id = numbered.id`);
-  const read = sql`sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'pull_requests')`;
-  const counts: number[] = [];
-  await service.database.transaction(async executor => {
-    // As PostgreSQL plans for many.
-    await executor.execute(sql`set local enable_seqscan = off; set local enable_sort = off`);
-    const execute = async (statement: SQL) => {
-      const before = await figureOf(executor, read);
-      const result = await executor.execute(statement);
-      counts.push((await figureOf(executor, read)) - before);
-      return result;
-    };
-    const counting: Executor = Object.assign(Object.create(executor), { execute });
-    await requestRefetchesWith(counting, tenant.id, web.id, { label: 'bug' }, 15);
-  });
+  const counts = await countReads(service.database, executor =>
+    requestRefetchesWith(executor, tenant.id, web.id, { label: 'bug' }, 15),
+  );
   expect(Math.max(...counts)).toBe(10_000);
   expect(await waiting()).toHaveLength(10_002);
 });

@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { type SQL, sql } from 'drizzle-orm';
+import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
-import type { Executor } from '../../src/database/client.ts';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
 import {
@@ -18,6 +17,7 @@ import { startProxy } from '../support/proxy.ts';
 import { rescoreAll, rescoreBatch } from '../support/rescore.ts';
 import { closing } from '../support/service.ts';
 import {
+  countReads,
   figureOf,
   lockWaits,
   openSave,
@@ -198,20 +198,9 @@ describe('re-scoring', () => {
   test('stale scores are counted ten thousand in a statement, however many there are', async ({ tenant }) => {
     await tenant.newStored(10_001);
     await tenant.apply(rule('additions'));
-    const read = sql`sum(idx_tup_fetch) filter (where relname = 'pull_requests')`;
-    const counts: number[] = [];
-    await service.database.transaction(async executor => {
-      // As PostgreSQL plans for many.
-      await executor.execute(sql`set local enable_seqscan = off; set local enable_sort = off`);
-      const execute = async (statement: SQL) => {
-        const before = await figureOf(executor, read);
-        const result = await executor.execute(statement);
-        counts.push((await figureOf(executor, read)) - before);
-        return result;
-      };
-      const counting: Executor = Object.assign(Object.create(executor), { execute });
-      expect(await countOutdated(counting, tenant.id)).toBe(10_001);
-    });
+    const counts = await countReads(service.database, async executor =>
+      expect(await countOutdated(executor, tenant.id)).toBe(10_001),
+    );
     expect(counts).toEqual([10_000, 1]);
   });
 

@@ -4,7 +4,7 @@ import type { PgColumn, PgTable } from 'drizzle-orm/pg-core';
 import { test as anyTest, expect, onTestFinished } from 'vitest';
 import { sweepPullRequests } from '../../src/database/background-requests.ts';
 import { retrySyncRequests } from '../../src/database/backlog.ts';
-import type { Executor } from '../../src/database/client.ts';
+import type { Database, Executor } from '../../src/database/client.ts';
 import { getOrganisation, lockOrganisation, updateOrganisation } from '../../src/database/organisations.ts';
 import {
   members,
@@ -421,6 +421,26 @@ export async function figureOf(executor: Executor, figure: SQL): Promise<number>
     sql`select coalesce(${figure}, 0)::int as count from pg_stat_xact_user_tables`,
   );
   return rows[0]?.count ?? 0;
+}
+
+/** How many rows of pull requests each statement of the work reads, if PostgreSQL plans as for many. */
+export async function countReads(
+  database: Database,
+  work: (executor: Executor) => Promise<unknown>,
+): Promise<number[]> {
+  const read = sql`sum(seq_tup_read + idx_tup_fetch) filter (where relname = 'pull_requests')`;
+  const counts: number[] = [];
+  await database.transaction(async executor => {
+    await executor.execute(sql`set local enable_seqscan = off; set local enable_sort = off`);
+    const execute = async (statement: SQL) => {
+      const before = await figureOf(executor, read);
+      const result = await executor.execute(statement);
+      counts.push((await figureOf(executor, read)) - before);
+      return result;
+    };
+    await work(Object.assign(Object.create(executor), { execute }));
+  });
+  return counts;
 }
 
 /** Makes these organisations due for a comparison, as if somebody had asked for it, and no others. */
