@@ -193,7 +193,7 @@ export const changes: readonly Change[] = [
     ['tickets.get(githubId) === ticket', 'tickets.has(githubId)'],
   ]),
   ...of('Leases', 'database/backlog.ts', sync('request-worker', 'races'), [
-    ['ticket: sql`greatest(${ticket}, ${newTicket}::bigint)`,\n', ''],
+    [', ticket: sql`greatest(${ticket}, ${newTicket}::bigint)` }', ' }'],
   ]),
   ...of('Leases', 'database/lease.ts', sync('comparison', 'comparison-turns', 'request-worker', 'prune'), [
     ['[column]: secondsFromNow(seconds)', '[column]: secondsFromNow(15)'],
