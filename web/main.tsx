@@ -123,7 +123,7 @@ function show(): void {
 }
 session.onChange = show;
 
-/** What had the focus last. Other data may replace it, or the reason why there are none. */
+/** What had the focus last. If the page removes it, the focus goes to the view. */
 let focused: Element | undefined;
 addEventListener('focusin', ({ target }) => {
   focused = target as Element;

@@ -50,8 +50,9 @@ export function Table<Row>({ caption, rows, children, chart, more, empty = 'None
   const watch = (end: HTMLElement | null) => {
     const near = { rootMargin: '600px' };
     // While it has the focus, somebody may be about to press it.
-    const isWanted = (seen?: IntersectionObserverEntry) => seen?.isIntersecting && document.activeElement !== end;
-    const observer = new IntersectionObserver(seen => isWanted(seen.at(-1)) && showMore(), near);
+    const see = (seen: IntersectionObserverEntry[]) =>
+      seen.at(-1)?.isIntersecting && document.activeElement !== end && showMore();
+    const observer = new IntersectionObserver(see, near);
     if (end !== null) observer.observe(end);
     return () => observer.disconnect();
   };

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { countOutdated } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
-import { countOutdated } from '../database/rescore-ranges.ts';
 import { counted, formatInteger } from '../text/number-formats.ts';
 import type { PullscoreCommand } from './command.ts';
 import { CommandError, type Context } from './context.ts';

@@ -15,7 +15,7 @@ import {
   syncRequests,
   webhookDeliveries,
 } from './schema.ts';
-import { hasGithubId, oneRow } from './statement.ts';
+import { afterAllIds, hasGithubId, oneRow } from './statement.ts';
 import { withoutFailure } from './sync-requests.ts';
 import { drawTicket } from './tickets.ts';
 
@@ -183,6 +183,34 @@ export async function findOutcomes(
     return deleted.has(each) ? 'deleted' : 'untracked';
   };
   return new Map(ended.map(each => [each, outcomeOf(each)]));
+}
+
+/** Pull requests that a statement counts. It reads their rows, so counting all of them might exceed its time limit. */
+const maxCountedAtOnce = 10_000;
+
+/** How many scores are stale. What was fetched and saved since counts as up to date. */
+export async function countOutdated(executor: Executor, organisationId: string): Promise<number> {
+  const ranges = await executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisationId));
+  let outdated = 0;
+  for (const { fromId, untilId, ticket } of ranges) {
+    let isAhead = sql`id >= ${fromId}`;
+    for (;;) {
+      // As a text, because PostgreSQL before 18 has no maximum of ids.
+      const { rows } = await executor.execute<{ read: number; outdated: number; last: string }>(sql`
+        select count(*)::int as read, (count(*) filter (where fetch_ticket < ${ticket}))::int as outdated,
+          max(id::text collate "C") as last
+        from (
+          select id, fetch_ticket from pull_requests
+          where organisation_id = ${organisationId} and ${isAhead} and id < ${untilId ?? afterAllIds}
+          order by id limit ${maxCountedAtOnce}
+        ) as next`);
+      const step = oneRow(rows);
+      outdated += step.outdated;
+      if (step.read < maxCountedAtOnce) break;
+      isAhead = sql`id > ${step.last}`;
+    }
+  }
+  return outdated;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { FactsReader } from './facts.ts';
 import { notify } from './notifications.ts';
 import { areRulesSuspended, lockOrganisation } from './organisations.ts';
 import { organisations, pullRequests, rescoreRanges } from './schema.ts';
-import { afterAllIds, beforeAllIds, oneRow, secondsFromNow } from './statement.ts';
+import { afterAllIds, beforeAllIds, secondsFromNow } from './statement.ts';
 import { drawTicket } from './tickets.ts';
 
 /*
@@ -283,31 +283,4 @@ export async function saveScores(
       hasReviews ? scores.map(({ reviewScores }) => reviewScores ?? '').join('\n') : null,
     ],
   });
-}
-
-/** Pull requests that a statement counts: the ticket is in the row, so counting all of them might exceed its timeout. */
-const maxCountedAtOnce = 10_000;
-
-/** How many scores are stale. What was fetched and saved since counts as up to date. */
-export async function countOutdated(executor: Executor, organisationId: string): Promise<number> {
-  const ranges = await executor.select().from(rescoreRanges).where(eq(rescoreRanges.organisationId, organisationId));
-  let outdated = 0;
-  for (const { fromId, untilId, ticket } of ranges) {
-    let isAhead = sql`id >= ${fromId}`;
-    for (;;) {
-      const { rows } = await executor.execute<{ read: number; outdated: number; last: string }>(sql`
-        select count(*)::int as read, (count(*) filter (where fetch_ticket < ${ticket}))::int as outdated,
-          max(id::text collate "C") as last
-        from (
-          select id, fetch_ticket from pull_requests
-          where organisation_id = ${organisationId} and ${isAhead} and id < ${untilId ?? afterAllIds}
-          order by id limit ${maxCountedAtOnce}
-        ) as next`);
-      const step = oneRow(rows);
-      outdated += step.outdated;
-      if (step.read < maxCountedAtOnce) break;
-      isAhead = sql`id > ${step.last}`;
-    }
-  }
-  return outdated;
 }

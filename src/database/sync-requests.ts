@@ -98,15 +98,16 @@ export async function findDueSyncRequests(
   return rows;
 }
 
+/** What a request has that has not failed since it was last served. */
 export const withoutFailure = { attempts: 0, lastError: null, failedAt: null, isCandidate: false, isIsolated: false };
 
 /**
  * Ends the requests that a fetch covers: they were made before it began, its answer has reached their floor, and GitHub has
- * had the time that they give it. Their deliveries are applied. What waits after a failure may give GitHub time, too: the
- * failure is over, and it is fetched once more.
+ * had the time that they give it. Their deliveries are applied. One that waits after a failure may have to give
+ * GitHub time, too: it no longer counts as failing, and is served once more.
  *
  * @param fetchTicket drawn before the fetch
- * @param catchUpSeconds the time that GitHub may need
+ * @param catchUpSeconds how much time GitHub gets at most
  */
 export async function settleSyncRequests(
   database: Pick<Database, 'transaction'>,

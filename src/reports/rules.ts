@@ -1,8 +1,8 @@
 import { type Actor, recordAuditEvent } from '../database/audit-log.ts';
+import { countOutdated } from '../database/backlog.ts';
 import type { Database } from '../database/client.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
-import { countOutdated } from '../database/rescore-ranges.ts';
 import { applyRuleset, getRuleset, type RulesetWithSource } from '../database/rules.ts';
 import { defineKey } from '../scoring/file/rules-file.ts';
 

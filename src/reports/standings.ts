@@ -1,7 +1,7 @@
+import { countOutdated } from '../database/backlog.ts';
 import type { Database, Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation, type Organisation } from '../database/organisations.ts';
-import { countOutdated } from '../database/rescore-ranges.ts';
 import { findApplication } from '../database/rules.ts';
 import { readFacts, readSnapshot } from '../database/snapshot.ts';
 import {

@@ -1,8 +1,8 @@
+import { countOutdated } from '../database/backlog.ts';
 import type { Executor } from '../database/client.ts';
 import { createFactsReader } from '../database/facts.ts';
 import { getOrganisation } from '../database/organisations.ts';
 import { countPullRequests } from '../database/pull-requests.ts';
-import { countOutdated } from '../database/rescore-ranges.ts';
 import { getRuleset } from '../database/rules.ts';
 import { isSampled, readFacts, readSnapshot, type StoredFacts } from '../database/snapshot.ts';
 import { type Audit, createAudit } from '../scoring/plan/audit.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
+import { countOutdated } from '../../src/database/backlog.ts';
 import { getUsableVersion } from '../../src/database/organisations.ts';
-import { countOutdated } from '../../src/database/rescore-ranges.ts';
 import { ServiceError } from '../../src/errors.ts';
 import { createScorer } from '../../src/scorer/scorer.ts';
 import { requireBuild } from '../commands/support.ts';

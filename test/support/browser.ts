@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import axe from 'axe-core';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { afterAll, onTestFinished, TestRunner } from 'vitest';
+import { createLatch } from './github/faults.ts';
 
 const executablePath = ['chromium', 'chromium-browser', 'google-chrome'].flatMap(name => {
   try {
@@ -51,6 +52,16 @@ export const chartsWithoutBars = (page: Page) =>
 export const focusedOn = (page: Page) =>
   page.evaluate<string>(`new Promise(done =>
     requestAnimationFrame(() => requestAnimationFrame(() => done(document.activeElement.innerText))))`);
+
+/** Requests of the page to such addresses wait until they are released. @returns what releases them */
+export async function holdRequests(page: Page, addresses: string): Promise<() => void> {
+  const { released, release } = createLatch();
+  await page.route(addresses, async route => {
+    await released;
+    await route.continue();
+  });
+  return release;
+}
 
 export const goTo = (page: Page, view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
 

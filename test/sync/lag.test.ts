@@ -329,7 +329,6 @@ describe('a change without another `updated_at`', () => {
     const source = await tenant.openStored({ labels: [bug] });
     world.github.clock.advance(5);
     const edit = source.edit({ title: 'After' });
-    await pass(6);
     source.lag();
     await deliverAndSync(web.renameLabel(bug, 'defect'), edit);
     source.catchUp();
@@ -350,7 +349,6 @@ describe('a change without another `updated_at`', () => {
 
   test('a sync that a client asks for meanwhile does not end the time that GitHub gets', async () => {
     const source = await tenant.openStored({ labels: [bug] });
-    await pass(6);
     source.lag();
     await deliver(web.renameLabel(bug, 'defect'));
     await tenant.sync(source);

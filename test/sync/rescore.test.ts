@@ -1,15 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { describe, expect } from 'vitest';
+import { countOutdated } from '../../src/database/backlog.ts';
 import { CommitUnknown } from '../../src/database/driver-errors.ts';
 import { createFactsReader } from '../../src/database/facts.ts';
-import {
-  countOutdated,
-  leaseRanges,
-  readRange,
-  requestRescoring,
-  splitRemainder,
-} from '../../src/database/rescore-ranges.ts';
+import { leaseRanges, readRange, requestRescoring, splitRemainder } from '../../src/database/rescore-ranges.ts';
 import { pullRequests, rescoreRanges, rulesets } from '../../src/database/schema.ts';
 import { newId } from '../../src/ids.ts';
 import { requireBuild, startForTest } from '../commands/support.ts';

@@ -2,8 +2,15 @@ import { sql } from 'drizzle-orm';
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
 import { formatId } from '../../src/ids.ts';
-import { chartsWithoutBars, goTo, hasBrowser, openBrowser, openSignedIn, violationsOf } from '../support/browser.ts';
-import { createLatch } from '../support/github/faults.ts';
+import {
+  chartsWithoutBars,
+  goTo,
+  hasBrowser,
+  holdRequests,
+  openBrowser,
+  openSignedIn,
+  violationsOf,
+} from '../support/browser.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { createToken, insertPullRequests, type Tenant } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -125,11 +132,7 @@ describe.skipIf(!hasBrowser)('the page at its limits', async () => {
     await client.applyFile(token, rules);
     await rescoreAll(service, tenant.organisation.id);
     const page = await open(`standings?${inDecember}`, token);
-    const { released, release } = createLatch();
-    await page.route('**/auto-*.js', async route => {
-      await released;
-      await route.continue();
-    });
+    const release = await holdRequests(page, '**/auto-*.js');
     await Promise.all([page.waitForRequest('**/auto-*.js'), page.reload({ waitUntil: 'commit' })]);
     await page.getByText('Base: 7').waitFor();
     release();

@@ -10,12 +10,12 @@ import {
   focusedOn,
   goTo,
   hasBrowser,
+  holdRequests,
   openBrowser,
   openSignedIn,
   shareTab,
   violationsOf,
 } from '../support/browser.ts';
-import { createLatch } from '../support/github/faults.ts';
 import { createToken, insertPullRequests } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
 
@@ -393,11 +393,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
 
   test('keep what one types while figures arrive', async () => {
     const page = await open('standings');
-    const { released, release } = createLatch();
-    await page.route('**/weeks*', async route => {
-      await released;
-      await route.continue();
-    });
+    const release = await holdRequests(page, '**/weeks*');
     await goTo(page, `members/${member}?since=all`);
     await page.getByLabel('Repository').pressSequentially('acme/we');
     release();
@@ -407,11 +403,7 @@ describe.skipIf(!hasBrowser)('members and pull requests on the page', async () =
 
   test('keep the part of a day that one has typed while figures arrive', async () => {
     const page = await open('standings');
-    const { released, release } = createLatch();
-    await page.route('**/weeks*', async route => {
-      await released;
-      await route.continue();
-    });
+    const release = await holdRequests(page, '**/weeks*');
     const from = page.getByLabel('From', { exact: true });
     await goTo(page, `members/${member}?since=2026-11-01`);
     await from.focus();

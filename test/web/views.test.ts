@@ -6,12 +6,12 @@ import {
   focusedOn,
   goTo,
   hasBrowser,
+  holdRequests,
   openBrowser,
   openSignedIn,
   shareTab,
   violationsOf,
 } from '../support/browser.ts';
-import { createLatch } from '../support/github/faults.ts';
 import { rescoreAll } from '../support/rescore.ts';
 import { createToken } from '../support/tenants.ts';
 import { startWorld } from '../support/world.ts';
@@ -228,11 +228,7 @@ describe.skipIf(!hasBrowser)('the page', async () => {
 
   test('leaves the focus in the view when a plan ends, and with it Stop', async () => {
     const page = await open('try-rules');
-    const { released, release } = createLatch();
-    await page.route('**/rules/plan*', async route => {
-      await released;
-      await route.continue();
-    });
+    const release = await holdRequests(page, '**/rules/plan*');
     await page.getByLabel('Or drop it here, or type:').fill(rules('9'));
     await page.getByRole('button', { name: 'Try' }).press('Enter');
     await page.getByRole('button', { name: 'Stop' }).focus();

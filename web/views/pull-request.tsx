@@ -36,7 +36,7 @@ export function PullRequestView({ id, may }: Props) {
                 })}
               </Table>
             </section>
-            {/* Below, it says why it is not there. */}
+            {/* If there is none, the next part says why. */}
             {explanation.problem === undefined && (
               <Loaded of={explanation}>
                 {({ data }) => (

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox';
 import { Type } from '@sinclair/typebox';
-import { countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
+import { countOutdated, countSyncRequests, listFailingRequests } from '../../database/backlog.ts';
 import { getOrganisation } from '../../database/organisations.ts';
-import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { listDeliveries } from '../../database/webhook-deliveries.ts';
 import { representFailure, representHealth } from '../../reports/health.ts';

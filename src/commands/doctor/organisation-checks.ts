@@ -1,10 +1,10 @@
 /** Checks of what is stored of organisations. */
 
+import { countOutdated } from '../../database/backlog.ts';
 import type { Database } from '../../database/client.ts';
 import { findHalfErased } from '../../database/erasure.ts';
 import { findOrganisation, listOrganisations } from '../../database/organisations.ts';
 import { listIgnoredRepositories } from '../../database/repositories.ts';
-import { countOutdated } from '../../database/rescore-ranges.ts';
 import { getRuleset } from '../../database/rules.ts';
 import { describeSuspension } from '../../errors.ts';
 import { compileRuleset } from '../../scoring/ruleset.ts';
